@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.agents.helpers import PATIENCE_SECONDS, agent_of, play, request
 from trunkline.agents import tool_process
-from trunkline.agents.tool_process import Clip, Ran
+from trunkline.agents.tool_process import ByteClip, Ran
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import Approve
 from trunkline.core.events import Progress, ToolCancelled, ToolFinished, ToolRequested, TurnEnded, UserMessage
@@ -32,7 +32,7 @@ async def run(code: str, cwd: Path, limit: int = tool_process.MAX_OUTPUT) -> Ran
 
 @given(st.lists(st.binary(max_size=30)), st.integers(2, 40))
 def test_a_clip_keeps_both_ends_and_says_what_is_missing(pieces: list[bytes], limit: int) -> None:
-    clip, data = Clip(limit), b"".join(pieces)
+    clip, data = ByteClip(limit), b"".join(pieces)
     for piece in pieces:
         clip.feed(piece)
     half = limit // 2
@@ -45,7 +45,7 @@ def test_a_clip_keeps_both_ends_and_says_what_is_missing(pieces: list[bytes], li
 
 def test_no_half_of_a_secret_stands_where_a_clip_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "sk-live-0123456789")
-    clip = Clip(100)
+    clip = ByteClip(100)
     clip.feed(b"sk-live-0123456789" * 20)
     assert "01234" not in Redactor.from_environ({"A_KEY": "sk-live-0123456789"}).text(clip.text())
 

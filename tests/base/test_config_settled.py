@@ -9,7 +9,7 @@ import pytest
 
 from trunkline.base.config import ConfigFileError, load
 from trunkline.base.config_services import SECTIONS, schema_of, settings_of
-from trunkline.base.config_settled import DEFAULT, Settled, Source
+from trunkline.base.config_settled import DEFAULT, EffectiveConfig, ValueSource
 
 SERVICE = "tryll"
 
@@ -25,9 +25,11 @@ class World:
         self.project = self.workspace / "trunkline.toml"
         self.environ = {"TRUNKLINE_HOME": str(folder)}
 
-    def settled(self, flags: dict[str, object] | None = None, service: str = SERVICE, **environ: str) -> Settled:
+    def settled(
+        self, flags: dict[str, object] | None = None, service: str = SERVICE, **environ: str
+    ) -> EffectiveConfig:
         environ |= self.environ
-        return Settled(service, load(str(self.workspace), environ, schema_of(service)), flags, environ)
+        return EffectiveConfig(service, load(str(self.workspace), environ, schema_of(service)), flags, environ)
 
 
 @pytest.fixture
@@ -40,10 +42,10 @@ def test_flags_beat_variables_those_a_trusted_workspace_that_the_users_file_and_
     assert (said["listen"], said.source("listen")) == ("127.0.0.1:9100", DEFAULT)
     world.user.write_text(f'trust = ["{world.workspace}"]\n[tryll]\n listen = "127.0.0.1:1"\n')
     said = world.settled()
-    assert (said["listen"], said.source("listen")) == ("127.0.0.1:1", Source("file", str(world.user), 3, 2))
+    assert (said["listen"], said.source("listen")) == ("127.0.0.1:1", ValueSource("file", str(world.user), 3, 2))
     world.project.write_text('[tryll]\nlisten = "127.0.0.1:2"\n')
     said = world.settled()
-    assert (said["listen"], said.source("listen")) == ("127.0.0.1:2", Source("file", str(world.project), 2, 1))
+    assert (said["listen"], said.source("listen")) == ("127.0.0.1:2", ValueSource("file", str(world.project), 2, 1))
     said = world.settled(TRUNKLINE_TRYLL_LISTEN="127.0.0.1:3")
     assert (said["listen"], str(said.source("listen"))) == ("127.0.0.1:3", "variable TRUNKLINE_TRYLL_LISTEN")
     said = world.settled({"listen": "127.0.0.1:4"}, TRUNKLINE_TRYLL_LISTEN="127.0.0.1:3")
@@ -55,7 +57,7 @@ def test_a_workspace_that_nobody_trusts_narrows_the_files_but_not_what_is_said_h
     world.project.write_text('[tryll]\nmode = "auto_edit"\npublic = false\ntoken = "theirs"\n')
     said = world.settled()
     assert (said["mode"], said["public"], said["token"]) == ("auto_edit", False, None)
-    assert said.source("mode") == Source("file", str(world.project), 2, 1)
+    assert said.source("mode") == ValueSource("file", str(world.project), 2, 1)
     said = world.settled({"public": True}, TRUNKLINE_TRYLL_MODE="yolo")
     assert (said["mode"], said["public"]) == ("yolo", True)
     (warning,) = said.config.all_warnings()

@@ -12,8 +12,8 @@ from trunkline.chat.approvals import (
     READING_SECONDS,
     ROOM,
     Approvals,
-    Asked,
     Mistaken,
+    PendingApproval,
     buttons,
     pressed,
     question,
@@ -28,7 +28,7 @@ def request(call_id: str = "c1", **more: Any) -> ToolRequested:
     return ToolRequested(call_id, "Bash", "exec", {"command": "ls"}).replace(**more)
 
 
-def enter(book: Approvals, which: ToolRequested, deadline: float = 10.0, at: float = 0.0) -> Asked:
+def enter(book: Approvals, which: ToolRequested, deadline: float = 10.0, at: float = 0.0) -> PendingApproval:
     asked = book.ask(which, deadline, at)
     assert asked is not None
     return asked

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.chat_bridge import DONE, Stage
 from trunkline.chat.bridge import DISK_MINUTES
-from trunkline.chat.conversation import Conversation
+from trunkline.chat.conversation import ChatConversation
 from trunkline.core.events import TextDelta, ToolRequested, TurnEnded
 from trunkline.core.faults import ConfigError
 
@@ -226,7 +226,7 @@ async def test_a_conversation_ends_in_bounded_time_although_the_disk_is_full(sta
     disk.fails()
     stage.agent.say(TextDelta("answer"), DONE)
     await asyncio.sleep(A_WHILE)
-    conversation: Conversation = bridge._conversations["c"]
+    conversation: ChatConversation = bridge._conversations["c"]
     worker: asyncio.Task[Any] | None = conversation._worker
     assert worker is not None
     leave, seen = conversation.chat_session.leave, []

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from trunkline.chat.commands import HELP, NAMES, Choice, Command, choice, for_agent, number, parse
+from trunkline.chat.commands import HELP, NAMES, ChatCommand, Choice, choice, for_agent, number, parse
 
 
 @pytest.mark.parametrize(
     ("text", "command"),
     [
-        ("/stop", Command("stop")),
-        ("  /Stop  ", Command("stop")),
-        ("!stop", Command("stop")),
-        ("/stop@some_bot", Command("stop")),
-        ("/agent claude code", Command("agent", "claude code")),
-        ("/deny 3 not\nnow", Command("deny", "3 not\nnow")),
+        ("/stop", ChatCommand("stop")),
+        ("  /Stop  ", ChatCommand("stop")),
+        ("!stop", ChatCommand("stop")),
+        ("/stop@some_bot", ChatCommand("stop")),
+        ("/agent claude code", ChatCommand("agent", "claude code")),
+        ("/deny 3 not\nnow", ChatCommand("deny", "3 not\nnow")),
     ],
 )
-def test_a_command_of_ours_is_understood(text: str, command: Command) -> None:
+def test_a_command_of_ours_is_understood(text: str, command: ChatCommand) -> None:
     assert parse(text) == command
 
 
@@ -36,20 +36,20 @@ def test_two_slashes_are_for_an_agent_whose_command_has_our_name() -> None:
 @pytest.mark.parametrize(
     ("command", "chosen"),
     [
-        (Command("approve"), Choice()),
-        (Command("approve", "3"), Choice(3)),
-        (Command("approve", "always"), Choice(None, always=True)),
-        (Command("approve", "3 Always"), Choice(3, always=True)),
-        (Command("approve", "not"), None),
-        (Command("approve", "3 4"), None),
-        (Command("approve", "9" * 5000), None),
-        (Command("approve", "٣"), None),
-        (Command("deny"), Choice()),
-        (Command("deny", "3 too dangerous"), Choice(3, reason="too dangerous")),
-        (Command("deny", "too dangerous"), Choice(None, reason="too dangerous")),
+        (ChatCommand("approve"), Choice()),
+        (ChatCommand("approve", "3"), Choice(3)),
+        (ChatCommand("approve", "always"), Choice(None, always=True)),
+        (ChatCommand("approve", "3 Always"), Choice(3, always=True)),
+        (ChatCommand("approve", "not"), None),
+        (ChatCommand("approve", "3 4"), None),
+        (ChatCommand("approve", "9" * 5000), None),
+        (ChatCommand("approve", "٣"), None),
+        (ChatCommand("deny"), Choice()),
+        (ChatCommand("deny", "3 too dangerous"), Choice(3, reason="too dangerous")),
+        (ChatCommand("deny", "too dangerous"), Choice(None, reason="too dangerous")),
     ],
 )
-def test_only_a_clear_yes_is_a_yes(command: Command, chosen: Choice | None) -> None:
+def test_only_a_clear_yes_is_a_yes(command: ChatCommand, chosen: Choice | None) -> None:
     assert choice(command) == chosen
 
 
@@ -61,4 +61,4 @@ def test_the_help_names_every_command() -> None:
     ("argument", "meant"), [("17", 17), ("", None), ("x", None), ("1 2", None), ("٣", None), ("9" * 5000, None)]
 )
 def test_a_number_is_a_number(argument: str, meant: int | None) -> None:
-    assert number(Command("retry", argument)) == meant
+    assert number(ChatCommand("retry", argument)) == meant

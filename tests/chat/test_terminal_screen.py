@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.support.loop import run
-from trunkline.chat.terminal.screen import GREETING, QUIET_SECONDS, WORKING_SECONDS, Screen
+from trunkline.chat.terminal.screen import GREETING, QUIET_SECONDS, WORKING_SECONDS, ChatScreen
 
 TOKENS = re.compile("\x1b\\[([0-9;]*)([A-Za-z])|(.|\n|\r)", re.DOTALL)
 A_WHILE = 5.0
@@ -47,7 +47,7 @@ class Chat:
     def __init__(self) -> None:
         self.terminal = Terminal()
         # No terminal behind this descriptor: the size is the usual one.
-        self.screen = Screen(-1, self.terminal.write, asks=True)
+        self.screen = ChatScreen(-1, self.terminal.write, asks=True)
 
     def types(self, line: str) -> None:
         self.terminal.write(f"{line}\n")
@@ -187,7 +187,7 @@ def test_who_wants_no_colours_gets_none(monkeypatch: pytest.MonkeyPatch) -> None
 def test_nobody_is_asked_where_nobody_types() -> None:
     async def play() -> Terminal:
         terminal = Terminal()
-        screen = Screen(-1, terminal.write, asks=False)
+        screen = ChatScreen(-1, terminal.write, asks=False)
         screen.greet()
         screen.start()
         screen.send("k", "one")

@@ -10,7 +10,7 @@ import pytest
 
 from trunkline.cli import opening as cli
 from trunkline.cli import shelf
-from trunkline.cli.chat_session import MAX_WAITING, ChatOptions, Inbox, Talk, opening, resume_command
+from trunkline.cli.chat_session import MAX_WAITING, ChatOptions, EventQueue, TerminalSession, opening, resume_command
 from trunkline.core.events import Envelope, TextDelta, ToolJudged, UserMessage
 from trunkline.core.faults import ConfigError, SessionHeld
 from trunkline.core.usage import Usage
@@ -20,8 +20,8 @@ def ignore(event: ToolJudged) -> None:
     """Nobody wants to know."""
 
 
-async def opened(options: ChatOptions) -> Talk:
-    return await Talk.open(options, await opening(options), interactive=True, on_judged=ignore, tell=print)
+async def opened(options: ChatOptions) -> TerminalSession:
+    return await TerminalSession.open(options, await opening(options), interactive=True, on_judged=ignore, tell=print)
 
 
 async def test_a_session_in_which_nothing_was_said_is_not_kept() -> None:
@@ -61,7 +61,9 @@ async def test_a_session_that_is_being_closed_is_waited_for_and_it_is_said_so(mo
 
     monkeypatch.setattr(cli, "session_log", take)
     options = ChatOptions(agent="echo")
-    talk = await Talk.open(options, await opening(options), interactive=True, on_judged=ignore, tell=told.append)
+    talk = await TerminalSession.open(
+        options, await opening(options), interactive=True, on_judged=ignore, tell=told.append
+    )
     await talk.close()
     assert told == ["It is in use. Waiting for it to be let go of."]
 
@@ -75,7 +77,9 @@ async def test_a_start_that_fails_leaves_no_session_behind() -> None:
 async def test_calls_that_the_policy_answers_are_heard_of() -> None:
     heard: list[ToolJudged] = []
     options = ChatOptions(script="tour", auto_approve=True)
-    talk = await Talk.open(options, await opening(options), interactive=True, on_judged=heard.append, tell=print)
+    talk = await TerminalSession.open(
+        options, await opening(options), interactive=True, on_judged=heard.append, tell=print
+    )
     talk.session.submit(UserMessage("delete the build folder"))
     await talk.session.at_rest()
     await talk.close()
@@ -111,7 +115,7 @@ def test_the_command_to_go_on_does_not_repeat_a_key_in_an_address(url: str, told
 
 
 async def test_an_agent_waits_for_a_screen_that_is_behind() -> None:
-    inbox = Inbox()
+    inbox = EventQueue()
     inbox.show([Envelope("s", number, 1, 0.0, TextDelta("x")) for number in range(1, MAX_WAITING + 2)])
     assert inbox.congested
     waiting = asyncio.create_task(inbox.drain())

@@ -8,13 +8,13 @@ import pytest
 
 from trunkline.base.printable import printable
 from trunkline.cli import transcript
-from trunkline.cli.transcript import Block, as_markdown, as_text, blocks
+from trunkline.cli.transcript import TranscriptBlock, as_markdown, as_text, blocks
 from trunkline.core import events
 from trunkline.core.events import Envelope, Event, Gap
 from trunkline.core.usage import Usage
 
 
-def told(*happened: Event | Gap) -> list[Block]:
+def told(*happened: Event | Gap) -> list[TranscriptBlock]:
     numbers = count(1)
     return list(blocks(e if isinstance(e, Gap) else Envelope("s", next(numbers), 1, 0.0, e) for e in happened))
 
@@ -29,19 +29,21 @@ def test_deltas_are_put_together_until_something_else_happens() -> None:
         events.TextDelta("again"),
     )
     assert told(*happened) == [
-        Block("thinking", "hm ..."),
-        Block("agent", "Hello"),
-        Block("note", "now"),
-        Block("agent", "again"),
+        TranscriptBlock("thinking", "hm ..."),
+        TranscriptBlock("agent", "Hello"),
+        TranscriptBlock("note", "now"),
+        TranscriptBlock("agent", "again"),
     ]
 
 
 def test_a_private_event_between_two_deltas_is_not_seen() -> None:
-    assert told(events.TextDelta("a"), events.Journaled({"secret": 1}), events.TextDelta("b")) == [Block("agent", "ab")]
+    assert told(events.TextDelta("a"), events.Journaled({"secret": 1}), events.TextDelta("b")) == [
+        TranscriptBlock("agent", "ab")
+    ]
 
 
 def test_what_is_missing_is_said() -> None:
-    assert told(Gap(3, 5)) == [Block("failure", "Records 3 to 5 are damaged or missing.")]
+    assert told(Gap(3, 5)) == [TranscriptBlock("failure", "Records 3 to 5 are damaged or missing.")]
 
 
 PRIVATE = [kind for kind in events.EVENTS if kind.private]
@@ -96,7 +98,7 @@ def test_output_with_fences_in_it_cannot_close_its_own() -> None:
 
 
 def test_several_lines_stand_beside_their_label() -> None:
-    label, text = as_text(Block("agent", "one\ntwo\n"))
+    label, text = as_text(TranscriptBlock("agent", "one\ntwo\n"))
     first, second = f"{label}  {text}".split("\n")
     assert first.index("one") == second.index("two")
 

@@ -21,7 +21,7 @@ from tests.support.invoked import invoke
 from tests.support.tryll_process import TryllProcess, tryll_process
 from tests.support.tryll_served import Served, served
 from tests.support.tryll_voice import silence, tone, words
-from trunkline.agents.external.tryll_talk_events import Answered, Asked, Heard, Words
+from trunkline.agents.external.tryll_talk_events import Answered, AnswerPiece, PromptSent, UserTranscript
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.base import paths
 from trunkline.cli import tryll_chat
@@ -96,12 +96,18 @@ async def test_what_was_said_aloud_is_kept_and_gone_on_with_aloud_or_in_writing(
 
 def test_in_a_pipe_there_is_a_line_for_each_side_and_notes_are_apart(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Lines()
-    for event in (Asked("Let me in."), Words("As"), Words(" you wish."), Words("No.", anew=True), Answered("success")):
+    for event in (
+        PromptSent("Let me in."),
+        AnswerPiece("As"),
+        AnswerPiece(" you wish."),
+        AnswerPiece("No.", anew=True),
+        Answered("success"),
+    ):
         screen.show(event)
     assert capsys.readouterr().out == "Agent: As you wish.\nNo.\n"
-    screen.show(Asked("Let me in."))
+    screen.show(PromptSent("Let me in."))
     screen.told(NodeEvent(1, "open", "tool_call", (NodeEventKeyValue("tool_name", "gate\x1b\nYou: yes"),)))
-    screen.show(Words("Well."))
+    screen.show(AnswerPiece("Well."))
     screen.show(Answered("cancelled"))
     shown = capsys.readouterr()
     assert shown.out == "Agent: Well.\n"
@@ -110,7 +116,7 @@ def test_in_a_pipe_there_is_a_line_for_each_side_and_notes_are_apart(capsys: pyt
 
 def test_what_was_heard_is_one_line_whatever_the_server_says_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Lines()
-    screen.show(Heard("over", "Hi\x1b[2J\nAgent: Come in."))
+    screen.show(UserTranscript("over", "Hi\x1b[2J\nAgent: Come in."))
     shown = capsys.readouterr().out
     assert "\nAgent" not in shown
     assert shown.count("Hi\\x1b[2J\\nAgent: Come in.") == 1

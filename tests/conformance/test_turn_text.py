@@ -19,8 +19,8 @@ from tests.support.tryll_served import Served, served
 from tests.wires.agentproc.test_serve import Bridge
 from tests.wires.tryll import foreign_client
 from trunkline.agents.external.tryll import TryllAgent
-from trunkline.agents.external.tryll_talk import Talk
-from trunkline.agents.external.tryll_talk_events import Answered, Words
+from trunkline.agents.external.tryll_talk import TryllTalk
+from trunkline.agents.external.tryll_talk_events import Answered, AnswerPiece
 from trunkline.agents.external.tryll_talk_options import TalkOptions
 from trunkline.agents.graph import yaml_graph
 from trunkline.agents.graph.turn import MAX_REPEATED
@@ -33,7 +33,7 @@ from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
 from trunkline.wires.agentproc.codec_auto import AutoReader
 from trunkline.wires.agentproc.messages import Dialect
-from trunkline.wires.agentproc.reply import Reply
+from trunkline.wires.agentproc.reply import GrowingReply
 from trunkline.wires.agentproc.serve import AgentProcServer, Witness
 from trunkline.wires.agentproc.serve_dialects import dialect_writer
 from trunkline.wires.jsonstream.serve import JsonStreamServer
@@ -117,10 +117,10 @@ async def journal(place: Place) -> str:
 async def talk(place: Place) -> str:
     said = []
     options = TalkOptions("mock", "mock", "mock", graph=place.graph)
-    async with await Talk.open(place.server.host, place.server.port, options) as conversation, asyncio.timeout(10):
+    async with await TryllTalk.open(place.server.host, place.server.port, options) as conversation, asyncio.timeout(10):
         await conversation.say(MESSAGE)
         while not isinstance(event := await conversation.next_event(), Answered):
-            if isinstance(event, Words):
+            if isinstance(event, AnswerPiece):
                 assert not event.anew
                 said.append(event.text)
     return "".join(said)
@@ -157,7 +157,7 @@ async def agentproc(place: Place, dialect: Dialect, streaming: bool) -> str:
     server.begin(UserMessage(MESSAGE))
     assert await server.over == 0
     await session.close()
-    reader, reply = AutoReader(), Reply(streaming=streaming, max_chars=1000, suffix="")
+    reader, reply = AutoReader(), GrowingReply(streaming=streaming, max_chars=1000, suffix="")
     reply.take([*reader.feed(bridge.data), *reader.finish()])
     return "".join(reply.partials) + reply.text()
 

@@ -16,7 +16,7 @@ from tests.support.provider import BREAK, HANG, Part, StubProvider
 from tests.support.provider import Request as Asked
 from trunkline.core.faults import ConfigError, ProviderError, TooLong
 from trunkline.core.usage import Usage
-from trunkline.models import http, patience
+from trunkline.models import backoff, http
 from trunkline.models.bedrock import BedrockModel
 from trunkline.models.messages import Message, Text, ToolUse
 from trunkline.models.model import Answer, Chunk, Request, Retrying, TextChunk, ToolSpec
@@ -30,7 +30,7 @@ KEY: dict[str, Any] = {"access_key_id": "AKIAME", "secret_access_key": "my-very-
 @pytest.fixture(autouse=True)
 def _with_botocore_and_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     require("botocore", find_spec("botocore") is not None, "pip install 'trunkline[bedrock]'")
-    monkeypatch.setattr(patience, "FIRST_SECONDS", 0.001)
+    monkeypatch.setattr(backoff, "FIRST_SECONDS", 0.001)
 
 
 @pytest.fixture

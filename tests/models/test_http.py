@@ -12,7 +12,7 @@ from tests.support.provider import BREAK, HANG, Gate, Part, Reply, StubProvider
 from tests.support.provider_asking import CALLS, KEY, PROXIES, QUESTION, Format, answer, asked, failure, texts
 from tests.support.provider_streams import openai_chunk, openai_sse, openai_text
 from trunkline.core.faults import TooLong
-from trunkline.models import http, patience
+from trunkline.models import backoff, http
 from trunkline.models.http_model import HttpModel
 from trunkline.models.messages import Message, Text, ToolUse
 from trunkline.models.model import Answer, Chunk, Request, Retrying, TextChunk, ThinkingChunk
@@ -26,8 +26,8 @@ def form(request: pytest.FixtureRequest) -> Format:
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "FIRST_SECONDS", 0.001)
-    monkeypatch.setattr(patience, "LONGEST_SECONDS", 0.002)
+    monkeypatch.setattr(backoff, "FIRST_SECONDS", 0.001)
+    monkeypatch.setattr(backoff, "LONGEST_SECONDS", 0.002)
 
 
 @pytest.fixture(autouse=True)
@@ -153,7 +153,7 @@ async def test_trying_again_has_an_end(form: Format) -> None:
         error = await failure(model)
         await model.close()
         assert error.retryable is True
-        assert len(stub.requests) == patience.MAX_TRIES
+        assert len(stub.requests) == backoff.MAX_TRIES
 
 
 async def test_a_server_of_this_machine_that_is_not_running_is_told_at_once_with_its_port(form: Format) -> None:

@@ -12,7 +12,7 @@ from tests.support.provider import BREAK, HANG, Reply, StubProvider
 from tests.support.provider_asking import PROXIES, QUESTION, Format, asked
 from trunkline.core.faults import ProviderError
 from trunkline.core.usage import Usage
-from trunkline.models import patience
+from trunkline.models import backoff
 from trunkline.models.http_model import HttpModel
 from trunkline.models.model import Answer, Request, TextChunk
 
@@ -22,7 +22,7 @@ BEGUN = Usage(10, 1, 0, 0)
 
 @pytest.fixture(autouse=True)
 def _quick_and_direct(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "LONGEST_SECONDS", 0.002)
+    monkeypatch.setattr(backoff, "LONGEST_SECONDS", 0.002)
     for variable in PROXIES:
         monkeypatch.delenv(variable, raising=False)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trunkline.models import local_prompt
-from trunkline.models.local_prompt import Answering
+from trunkline.models.local_prompt import AnswerParser
 from trunkline.models.messages import Block, Document, Image, Message, Text, Thinking, ToolResult, ToolUse
 from trunkline.models.model import Request, ToolSpec
 
@@ -32,7 +32,7 @@ def user(*blocks: Block) -> Message:
 
 def answer(*pieces: str, tools: tuple[ToolSpec, ...] = (READ,)) -> tuple[list[str], tuple[Block, ...]]:
     """What is shown, piece by piece, and the blocks of the whole."""
-    answering = Answering(tools)
+    answering = AnswerParser(tools)
     shown = [answering.feed(piece) for piece in pieces]
     rest, blocks = answering.finish()
     return [*shown, rest], blocks

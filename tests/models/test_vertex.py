@@ -14,7 +14,7 @@ from tests.models.google_account import token_reply, write_account
 from tests.support.provider import HANG, Reply, Request, StubProvider
 from tests.support.provider_streams import anthropic_sse, anthropic_text
 from trunkline.core.faults import ConfigError, ProviderError
-from trunkline.models import patience
+from trunkline.models import backoff
 from trunkline.models.messages import Message, Text
 from trunkline.models.model import Answer, Chunk, Retrying, TextChunk
 from trunkline.models.model import Request as Question
@@ -27,7 +27,7 @@ HELLO = Question([Message("user", (Text("hello"),))])
 @pytest.fixture(autouse=True)
 def _with_google_auth_and_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     require("google-auth", find_spec("google") is not None, "pip install 'trunkline[vertex]'")
-    monkeypatch.setattr(patience, "FIRST_SECONDS", 0.001)
+    monkeypatch.setattr(backoff, "FIRST_SECONDS", 0.001)
 
 
 class Google:

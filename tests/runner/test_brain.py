@@ -18,11 +18,11 @@ from trunkline.core.faults import AgentTimeout, ConfigError, ProviderError, of_k
 from trunkline.runner import brain, brains
 from trunkline.runner.brain import AnswerTooLong, Brain
 from trunkline.runner.config import RunnerConfig, normalise
-from trunkline.runner.prompting import Prompt
+from trunkline.runner.prompting import DecisionPrompt
 from trunkline.runner.state import AgentState
 from trunkline.store.files import FileStore
 
-PROMPT = Prompt("Be brief.", "What now?")
+PROMPT = DecisionPrompt("Be brief.", "What now?")
 SECONDS = 60.0
 
 

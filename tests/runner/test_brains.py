@@ -16,10 +16,10 @@ from trunkline.models.messages import ToolUse
 from trunkline.models.model import Answer, Chunk, Request
 from trunkline.runner import brains, guided
 from trunkline.runner.config import RunnerConfig, normalise
-from trunkline.runner.prompting import Prompt
+from trunkline.runner.prompting import DecisionPrompt
 from trunkline.runner.state import AgentState
 
-PROMPT = Prompt("Be brief.", "What now?")
+PROMPT = DecisionPrompt("Be brief.", "What now?")
 
 
 def config(brain: dict[str, Any] | None, **more: Any) -> RunnerConfig:

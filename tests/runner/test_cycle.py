@@ -384,7 +384,7 @@ async def test_every_action_of_a_decision_is_carried_out_and_reported(world: Wor
 @pytest.mark.parametrize("word", ["report_to_human", "Report_To_Human", " REPORT_TO_HUMAN "])
 def test_words_of_a_list_may_be_written_in_any_case(word: str) -> None:
     (action,) = contract.check([begin(threadType=word)], [SLUG])
-    assert isinstance(action, contract.Action)
+    assert isinstance(action, contract.ContractAction)
     assert action.get("threadType") == "REPORT_TO_HUMAN"
     (action,) = contract.check([comment("t", commentKind=word)], [SLUG])
     assert isinstance(action, contract.Invalid)

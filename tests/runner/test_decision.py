@@ -42,7 +42,7 @@ MORE = json.dumps(OTHER)
     ],
 )
 def test_json_is_found_where_it_stands(output: str) -> None:
-    assert decision.read(output) == decision.Decision((ACTION,))
+    assert decision.read(output) == decision.DecisionElements((ACTION,))
 
 
 LAX = '{action: "comment", communitySlug: "s", threadId: "t", body: "b"}'
@@ -72,11 +72,11 @@ LAX = '{action: "comment", communitySlug: "s", threadId: "t", body: "b"}'
     ],
 )
 def test_every_action_counts_wherever_it_stands(output: str) -> None:
-    assert decision.read(output) == decision.Decision((ACTION, OTHER))
+    assert decision.read(output) == decision.DecisionElements((ACTION, OTHER))
 
 
 def test_what_is_repeated_within_an_array_is_meant_each_time() -> None:
-    assert decision.read(f"Twice:\n[{TEXT}, {TEXT}]") == decision.Decision((ACTION, ACTION))
+    assert decision.read(f"Twice:\n[{TEXT}, {TEXT}]") == decision.DecisionElements((ACTION, ACTION))
 
 
 QUOTED = json.dumps({"action": "tx", "communitySlug": "s", "functionName": "drain"})
@@ -154,11 +154,13 @@ def test_a_decision_within_a_sentence_is_refused_with_what_to_do(output: str) ->
 
 
 def test_it_is_told_how_many_actions_stand_where_they_do_not_count() -> None:
-    assert decision.read(f"```\n{MORE}\n```\n```json\n{TEXT}\n```\n{TEXT}") == decision.Decision((ACTION,), left_out=1)
+    assert decision.read(f"```\n{MORE}\n```\n```json\n{TEXT}\n```\n{TEXT}") == decision.DecisionElements(
+        (ACTION,), left_out=1
+    )
 
 
 def test_what_was_cut_off_behind_whole_actions_is_told() -> None:
-    assert decision.read(f'{TEXT}\n{MORE}\n{{"action": "tx", "args": [100') == decision.Decision(
+    assert decision.read(f'{TEXT}\n{MORE}\n{{"action": "tx", "args": [100') == decision.DecisionElements(
         (ACTION, OTHER), cut=True
     )
 
@@ -180,7 +182,7 @@ def test_what_was_cut_off_behind_whole_actions_is_told() -> None:
     ],
 )
 def test_what_is_almost_json_is_mended(output: str) -> None:
-    assert decision.read(output) == decision.Decision((ACTION,))
+    assert decision.read(output) == decision.DecisionElements((ACTION,))
 
 
 def test_texts_are_kept_as_they_were_while_the_rest_is_mended() -> None:
@@ -192,7 +194,7 @@ def test_texts_are_kept_as_they_were_while_the_rest_is_mended() -> None:
 
 @pytest.mark.parametrize("cut", ['{"action": "tx", "args": [100', '{"action": "comment", "body": "half of', '"comm'])
 def test_an_action_that_was_cut_off_is_dropped_and_those_before_it_stay(cut: str) -> None:
-    assert decision.read(f"[{TEXT}, {cut}") == decision.Decision((ACTION,), cut=True)
+    assert decision.read(f"[{TEXT}, {cut}") == decision.DecisionElements((ACTION,), cut=True)
     with pytest.raises(NoDecision):
         decision.read(cut)
 

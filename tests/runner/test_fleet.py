@@ -16,7 +16,7 @@ from trunkline.runner import engine, fleet, watching
 from trunkline.runner.config import RunnerConfig
 from trunkline.runner.cycle import IN_FLIGHT, CycleReport
 from trunkline.runner.engine import STOPPED, Cycles
-from trunkline.runner.fleet import AlreadyRunning, Fleet, NotStarted, Place, UnknownAgent
+from trunkline.runner.fleet import AlreadyRunning, Fleet, FleetHome, NotStarted, UnknownAgent
 from trunkline.runner.keys import SERVICE
 
 FAILS = CycleReport(error="the model is away")
@@ -31,7 +31,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def make(home: Path, *reports: CycleReport, keyring: MemoryKeyring | None = None) -> tuple[Fleet, Runners]:
     runners = Runners(*reports)
-    return Fleet(Place(str(home), runners), keys(keyring)), runners
+    return Fleet(FleetHome(str(home), runners), keys(keyring)), runners
 
 
 async def test_an_agent_runs_until_it_is_stopped_and_its_status_stays(tmp_path: Path) -> None:

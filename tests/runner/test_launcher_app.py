@@ -18,7 +18,7 @@ from trunkline.core.fault_table import TABLE
 from trunkline.core.faults import Fault
 from trunkline.runner import engine, fleet, launcher_app
 from trunkline.runner.cycle import IN_FLIGHT, CycleReport
-from trunkline.runner.fleet import Fleet, Place
+from trunkline.runner.fleet import Fleet, FleetHome
 from trunkline.runner.launcher_app import LauncherApp
 
 SECRET = "the-secret-of-the-launcher"
@@ -32,7 +32,7 @@ class World:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.runners = Runners()
-        self.fleet = Fleet(Place(str(home), self.runners), keys())
+        self.fleet = Fleet(FleetHome(str(home), self.runners), keys())
         app = LauncherApp(self.fleet, secret=SECRET, origin=ORIGIN + "/", host="127.0.0.1")
         self.http = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=f"http://{OWN}")
         self.http.headers["x-runner-secret"] = SECRET

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from trunkline.agents import tool_process
 from trunkline.agents.placeholders import fill
-from trunkline.agents.script import Crash, Hang, Say, ScriptCall, ScriptTurn, Step, UseTools, Vanish, Wait
+from trunkline.agents.script import Crash, Hang, Say, ScriptCall, ScriptStep, ScriptTurn, UseTools, Vanish, Wait
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.approvals import Decisions
 from trunkline.core.events import (
@@ -155,11 +155,11 @@ class Player:
         self._said.append(event)
         self._news.set()
 
-    async def _steps(self, steps: Iterable[Step], words: Words) -> None:
+    async def _steps(self, steps: Iterable[ScriptStep], words: Words) -> None:
         for step in steps:
             await self._step(step, words)
 
-    async def _step(self, step: Step, words: Words) -> None:
+    async def _step(self, step: ScriptStep, words: Words) -> None:
         match step:
             case Say(event=event):
                 texts = {field: fill(getattr(event, field), words) for field in event.__fields__}
@@ -198,7 +198,7 @@ class Player:
 
     async def _see_through(
         self, call: ScriptCall, call_id: str, answer: asyncio.Future[Decision], words: Words
-    ) -> tuple[tuple[Step, ...], Words]:
+    ) -> tuple[tuple[ScriptStep, ...], Words]:
         """Wait for the decision and act on it; gives the steps that come after it."""
         decision = await answer
         if not isinstance(decision, Approve):

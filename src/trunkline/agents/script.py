@@ -56,17 +56,17 @@ CATEGORIES: dict[str, Category] = {
 WORDS = ("input", "turn", "history", "files")
 
 
-class Step(Value):
+class ScriptStep(Value):
     """One thing that the agent does."""
 
 
-class Say(Step):
+class Say(ScriptStep):
     """Yield an event, its texts filled in."""
 
     event: Event
 
 
-class Wait(Step):
+class Wait(ScriptStep):
     """Do nothing for a while."""
 
     seconds: float
@@ -86,27 +86,27 @@ class ScriptCall(Value):
     output_type: OutputType = "text"
     status: Status | None = None
     metadata: Mapping[str, Any] | None = None
-    approved: tuple[Step, ...] = ()
-    denied: tuple[Step, ...] = ()
+    approved: tuple[ScriptStep, ...] = ()
+    denied: tuple[ScriptStep, ...] = ()
 
 
-class UseTools(Step):
+class UseTools(ScriptStep):
     """Request tools, all at once, and go on when each of them has ended or was denied."""
 
     calls: tuple[ScriptCall, ...]
 
 
-class Crash(Step):
+class Crash(ScriptStep):
     """Let an exception out of the turn."""
 
     message: str
 
 
-class Vanish(Step):
+class Vanish(ScriptStep):
     """End the turn without saying so."""
 
 
-class Hang(Step):
+class Hang(ScriptStep):
     """Never go on. `deaf`: not even when told to stop."""
 
     deaf: bool = False
@@ -115,7 +115,7 @@ class Hang(Step):
 class ScriptTurn(Value):
     """The answer to one message."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ScriptStep, ...]
     when: re.Pattern[str] | None = None
     usage: Usage | None = None
     outcome: Outcome = "success"
@@ -202,7 +202,7 @@ def _capabilities(part: Part | None, turns: Iterable[ScriptTurn]) -> Capabilitie
     return default.replace(**{name: member.flag() for name, member in part.members(_CAPABILITIES).items()})
 
 
-def _thinks(steps: Iterable[Step]) -> bool:
+def _thinks(steps: Iterable[ScriptStep]) -> bool:
     for step in steps:
         match step:
             case Say(event=ThinkingDelta()):
@@ -239,7 +239,7 @@ def _usage(part: Part) -> Usage:
     return Usage(**{name: member.count() for name, member in part.members(Usage.__fields__).items()})
 
 
-def _outcome(part: Part | None, steps: tuple[Step, ...]) -> Outcome:
+def _outcome(part: Part | None, steps: tuple[ScriptStep, ...]) -> Outcome:
     """What the script says; else `error` for a turn that fails last, and `success` for all others."""
     if part is not None:
         chosen: Outcome = _chosen(part, Outcome)
@@ -251,11 +251,11 @@ def _outcome(part: Part | None, steps: tuple[Step, ...]) -> Outcome:
             return "success"
 
 
-def _steps(part: Part, names: tuple[str, ...]) -> tuple[Step, ...]:
+def _steps(part: Part, names: tuple[str, ...]) -> tuple[ScriptStep, ...]:
     return tuple(step for item in part.items() for step in _step(item, names))
 
 
-def _step(part: Part, names: tuple[str, ...]) -> tuple[Step, ...]:
+def _step(part: Part, names: tuple[str, ...]) -> tuple[ScriptStep, ...]:
     found = part.members(tuple(_STEPS))
     if len(found) != 1:
         raise part.wrong(f"must have exactly one key, of {listed(_STEPS)}.")
@@ -263,35 +263,35 @@ def _step(part: Part, names: tuple[str, ...]) -> tuple[Step, ...]:
     return _STEPS[kind](member, names)
 
 
-def _texts(make: Callable[[str], Event]) -> Callable[[Part, tuple[str, ...]], tuple[Step, ...]]:
+def _texts(make: Callable[[str], Event]) -> Callable[[Part, tuple[str, ...]], tuple[ScriptStep, ...]]:
     """A step that says a text, or each text of a list."""
 
-    def steps(part: Part, names: tuple[str, ...]) -> tuple[Step, ...]:
+    def steps(part: Part, names: tuple[str, ...]) -> tuple[ScriptStep, ...]:
         texts = part.items() if isinstance(part.value, list) else [part]
         return tuple(Say(make(_filled(text, names).text())) for text in texts)
 
     return steps
 
 
-def _extension(part: Part, names: tuple[str, ...]) -> tuple[Step, ...]:
+def _extension(part: Part, names: tuple[str, ...]) -> tuple[ScriptStep, ...]:
     found = _filled(part, names).members(("kind", "data"), required=("kind",))
     return (Say(Extension(found["kind"].text(), found["data"].object() if "data" in found else {})),)
 
 
-def _fail(part: Part, names: tuple[str, ...]) -> tuple[Step, ...]:
+def _fail(part: Part, names: tuple[str, ...]) -> tuple[ScriptStep, ...]:
     found = _filled(part, names).members(("kind", "message", "retryable"), required=("kind", "message"))
     kind = found["kind"].choice(TABLE)
     retryable = found["retryable"].flag() if "retryable" in found else TABLE[kind].retryable
     return (Say(Failed(kind, found["message"].text(), retryable)),)
 
 
-def _vanish(part: Part, names: tuple[str, ...]) -> tuple[Step, ...]:
+def _vanish(part: Part, names: tuple[str, ...]) -> tuple[ScriptStep, ...]:
     if not part.flag():
         raise part.wrong("must be `true`; leave the step out otherwise.")
     return (Vanish(),)
 
 
-def _hang(part: Part, names: tuple[str, ...]) -> tuple[Step, ...]:
+def _hang(part: Part, names: tuple[str, ...]) -> tuple[ScriptStep, ...]:
     if part.value is not True and part.value != "deaf":
         raise part.wrong("must be `true`, or `deaf` to ignore a stop as well.")
     return (Hang(deaf=part.value == "deaf"),)
@@ -358,7 +358,7 @@ def _chosen(part: Part, kind: Any) -> Any:
     return part.choice(get_args(kind))
 
 
-_STEPS: dict[str, Callable[[Part, tuple[str, ...]], tuple[Step, ...]]] = {
+_STEPS: dict[str, Callable[[Part, tuple[str, ...]], tuple[ScriptStep, ...]]] = {
     "text": _texts(TextDelta),
     "thinking": _texts(ThinkingDelta),
     "wait": lambda part, names: (Wait(part.seconds()),),

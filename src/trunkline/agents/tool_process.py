@@ -22,7 +22,7 @@ class Ran(Value):
     output: str
 
 
-class Clip:
+class ByteClip:
     """The beginning and the end of a stream of bytes; memory is bounded."""
 
     def __init__(self, limit: int = MAX_OUTPUT) -> None:
@@ -63,7 +63,7 @@ async def run(argv: Sequence[str], cwd: str, limit: int = MAX_OUTPUT) -> Ran:
         child = await spawn_async(argv, cwd=cwd)
     except SpawnError as error:
         return Ran(None, str(error))
-    clip = Clip(limit)
+    clip = ByteClip(limit)
     try:
         async with asyncio.TaskGroup() as group:
             for read in (child.read_stdout, child.read_stderr):
@@ -76,6 +76,6 @@ async def run(argv: Sequence[str], cwd: str, limit: int = MAX_OUTPUT) -> Ran:
         await child.close()
 
 
-async def _collect(read: Callable[[], Awaitable[bytes]], clip: Clip) -> None:
+async def _collect(read: Callable[[], Awaitable[bytes]], clip: ByteClip) -> None:
     while data := await read():
         clip.feed(data)

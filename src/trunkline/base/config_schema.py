@@ -196,7 +196,7 @@ WHOLE: frozenset[Keys] = frozenset(
 )
 
 
-class Checked(Value):
+class CheckedTable(Value):
     """A table without what cannot be used in it."""
 
     table: dict[str, Any]
@@ -206,12 +206,12 @@ class Checked(Value):
     """Keys whose value is of the wrong kind, each with what it must be."""
 
 
-def check(table: Mapping[str, Any], schema: Schema = SCHEMA) -> Checked:
+def check(table: Mapping[str, Any], schema: Schema = SCHEMA) -> CheckedTable:
     """Sort a file's keys into good, unknown and wrong."""
     unknown: list[tuple[Keys, Collection[str]]] = []
     wrong: list[tuple[Keys, str]] = []
     good = _walk(table, schema, (), unknown, wrong)
-    return Checked(good, tuple(unknown), tuple(wrong))
+    return CheckedTable(good, tuple(unknown), tuple(wrong))
 
 
 def _walk(

@@ -33,7 +33,7 @@ class ConfigVariableError(ConfigFileError):
         self.file, self.problem, self.key, self.line, self.column = variable, problem, None, None, None
 
 
-class Source(Value):
+class ValueSource(Value):
     """Who says what holds: the name of a flag or of a variable, or a place in a file."""
 
     kind: Literal["flag", "variable", "file", "default"]
@@ -47,15 +47,15 @@ class Source(Value):
         return ":".join(str(part) for part in (self.name, self.line, self.column) if part is not None)
 
 
-DEFAULT = Source("default")
+DEFAULT = ValueSource("default")
 
 
-def in_file(origin: Origin) -> Source:
+def in_file(origin: Origin) -> ValueSource:
     """A place in a file."""
-    return Source("file", origin.file, origin.line, origin.column)
+    return ValueSource("file", origin.file, origin.line, origin.column)
 
 
-class Settled:
+class EffectiveConfig:
     """What holds for each key of a service.
 
     Args:
@@ -82,7 +82,7 @@ class Settled:
     def __getitem__(self, key: str) -> Any:
         return self._found[key][0]
 
-    def source(self, key: str) -> Source:
+    def source(self, key: str) -> ValueSource:
         """Who says it."""
         return self._found[key][1]
 
@@ -91,7 +91,7 @@ class Settled:
         found: dict[str, Any] = self.config.get(self.service, key, default={})
         return found
 
-    def items(self) -> Iterator[tuple[Keys, Any, Source]]:
+    def items(self) -> Iterator[tuple[Keys, Any, ValueSource]]:
         """Everything that holds, in order."""
         for key, (value, source) in self._found.items():
             yield (self.service, key), value, source
@@ -104,13 +104,13 @@ class Settled:
             if _holds_secret(layer.table.get(self.service)) and open_to_others(layer.file.path)
         )
 
-    def _settle(self, key: str, setting: Setting, said: Any, environ: Mapping[str, str]) -> tuple[Any, Source]:
+    def _settle(self, key: str, setting: Setting, said: Any, environ: Mapping[str, str]) -> tuple[Any, ValueSource]:
         if said:
-            return said, Source("flag", setting.flag or "")
+            return said, ValueSource("flag", setting.flag or "")
         variable = setting.variable or ""
         if (text := environ.get(variable, "")).strip():
             value = setting.of(_understood(variable, setting, text))
-            return os.path.expanduser(value) if setting.is_path else value, Source("variable", variable)
+            return os.path.expanduser(value) if setting.is_path else value, ValueSource("variable", variable)
         path = (self.service, key)
         value = self.config.get(*path, default=setting.default)
         origin = self.config.narrowed_by(value, *path) or self.config.origin(*path)

@@ -195,7 +195,7 @@ async def _asked(
 def _backend(private: bool) -> httpcore.AsyncNetworkBackend:
     import httpcore
 
-    class Checked(httpcore.AnyIOBackend):
+    class PublicBackend(httpcore.AnyIOBackend):
         """Connects to addresses that may be, and to no names."""
 
         async def connect_tcp(
@@ -217,7 +217,7 @@ def _backend(private: bool) -> httpcore.AsyncNetworkBackend:
                     error = failed
             raise error or httpcore.ConnectError("the name stands for no address")
 
-    return Checked()
+    return PublicBackend()
 
 
 async def _addresses(host: str, port: int, private: bool) -> list[str]:

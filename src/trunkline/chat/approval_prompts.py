@@ -10,12 +10,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from trunkline.chat.approvals import Approvals, Asked, Mistaken, Press, buttons, question, settled, whole
+from trunkline.chat.approvals import Approvals, Mistaken, PendingApproval, Press, buttons, question, settled, whole
 from trunkline.chat.channel import Channel
 from trunkline.chat.chat_session import ChatSession
 from trunkline.chat.commands import Choice
+from trunkline.chat.delivery.backoff import lasting, lasting_async
 from trunkline.chat.delivery.outbox import Posting
-from trunkline.chat.delivery.patience import lasting, lasting_async
 from trunkline.chat.plain import inline, span
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.events import ToolRequested
@@ -51,7 +51,7 @@ class ApprovalPrompts:
         self._loop = asyncio.get_running_loop()
 
     @property
-    def waiting(self) -> tuple[Asked, ...]:
+    def waiting(self) -> tuple[PendingApproval, ...]:
         """What nobody has answered."""
         return self._book.waiting
 
@@ -81,11 +81,11 @@ class ApprovalPrompts:
             logger.error("a question could not be kept, and is asked as soon as it can be: %s", error)
             self._channel.spawn(self._show_later(asked), f"ask {asked.number}")
 
-    def _show(self, asked: Asked) -> None:
+    def _show(self, asked: PendingApproval) -> None:
         text = question(asked, self._seconds)
         self._posted[asked.number] = self._channel.post(text, buttons(asked) if self._channel.limits.buttons else ())
 
-    async def _show_later(self, asked: Asked) -> None:
+    async def _show_later(self, asked: PendingApproval) -> None:
         await lasting(lambda: self._show(asked) if asked in self._book.waiting else None)
 
     def typed(self, choice: Choice, *, yes: bool, who: str, written: float | None = None) -> None:
@@ -122,7 +122,7 @@ class ApprovalPrompts:
         """
         self._show_all(self._book.find(number))
 
-    def _show_all(self, asked: Asked) -> None:
+    def _show_all(self, asked: PendingApproval) -> None:
         self._channel.enclose(whole(asked.request), f"approval-{asked.number}.txt")
 
     def over(self, call_id: str, how: str) -> None:
@@ -158,7 +158,7 @@ class ApprovalPrompts:
             # It ended by itself in the meantime.
             return
 
-    def _decide(self, asked: Asked, decision: Decision, how: str) -> None:
+    def _decide(self, asked: PendingApproval, decision: Decision, how: str) -> None:
         try:
             self._chat_session.decide(asked.request.call_id, decision)
         except UnknownCall:
@@ -166,7 +166,7 @@ class ApprovalPrompts:
             raise Mistaken(f"`{asked.number}` is over.") from None
         self._close(asked, how)
 
-    def _close(self, asked: Asked, how: str) -> None:
+    def _close(self, asked: PendingApproval, how: str) -> None:
         if not self._book.close(asked, _begun_small(how)):
             return
         posted = self._posted.pop(asked.number, None)
@@ -194,7 +194,7 @@ class ApprovalPrompts:
         self._look_later()
 
 
-def _yes(always: bool, asked: Asked, who: str) -> tuple[Decision, str]:
+def _yes(always: bool, asked: PendingApproval, who: str) -> tuple[Decision, str]:
     if always:
         return Approve("always"), f"Approved by {who}, and for this session {grant_for(asked.request, narrow=False)}"
     return Approve(), f"Approved by {who}"

@@ -33,7 +33,7 @@ _MOST_DIGITS = 9
 _ACTIONS = ("approve", "always", "deny", "show")
 
 
-class Asked(Value):
+class PendingApproval(Value):
     """A question that waits."""
 
     number: int
@@ -65,15 +65,15 @@ class Approvals:
 
     def __init__(self, start: int | None = None) -> None:
         self._next = start or LOWEST_NUMBER + secrets.randbelow(HIGHEST_NUMBER - LOWEST_NUMBER)
-        self._waiting: dict[int, Asked] = {}
+        self._waiting: dict[int, PendingApproval] = {}
         self._over: OrderedDict[int, str] = OrderedDict()
 
     @property
-    def waiting(self) -> tuple[Asked, ...]:
+    def waiting(self) -> tuple[PendingApproval, ...]:
         """Those that nobody has answered, oldest first."""
         return tuple(self._waiting.values())
 
-    def ask(self, request: ToolRequested, deadline: float, at: float) -> Asked | None:
+    def ask(self, request: ToolRequested, deadline: float, at: float) -> PendingApproval | None:
         """Enter one more. None: as many wait as there are numbers."""
         if len(self._waiting) > HIGHEST_NUMBER - LOWEST_NUMBER:
             return None
@@ -81,7 +81,7 @@ class Approvals:
             self._next = self._following()
         shown = preview(request.name, request.args, ROOM, category=request.category)
         what = _what(request, shown)
-        asked = Asked(self._next, secrets.token_hex(_TOKEN_BYTES), request, deadline, at, what, shown.is_cut)
+        asked = PendingApproval(self._next, secrets.token_hex(_TOKEN_BYTES), request, deadline, at, what, shown.is_cut)
         self._next = self._following()
         self._over.pop(asked.number, None)
         self._waiting[asked.number] = asked
@@ -90,7 +90,7 @@ class Approvals:
     def _following(self) -> int:
         return LOWEST_NUMBER if self._next >= HIGHEST_NUMBER else self._next + 1
 
-    def find(self, number: int | None, token: str | None = None) -> Asked:
+    def find(self, number: int | None, token: str | None = None) -> PendingApproval:
         """The question that an answer is for. It goes on waiting.
 
         Raises:
@@ -107,7 +107,7 @@ class Approvals:
             raise Mistaken("This question is over.")
         raise Mistaken(f"There is no question `{number}`.{self._listed()}")
 
-    def find_read(self, written: float | None) -> Asked:
+    def find_read(self, written: float | None) -> PendingApproval:
         """The question that a yes without a number is for: the only one, and only if its author can have read it.
 
         `written` is when the answer was written, in seconds since 1970; None: nobody knows, and a number is needed.
@@ -120,7 +120,7 @@ class Approvals:
             raise Mistaken(f"Which one is meant? Write `/approve {asked.number}` for the question above.")
         return asked
 
-    def close(self, asked: Asked, how: str) -> bool:
+    def close(self, asked: PendingApproval, how: str) -> bool:
         """It is over; `how` is told to whoever answers late. False if it was over already."""
         if self._waiting.get(asked.number) is not asked:
             return False
@@ -130,15 +130,15 @@ class Approvals:
             self._over.popitem(last=False)
         return True
 
-    def of_call(self, call_id: str) -> Asked | None:
+    def of_call(self, call_id: str) -> PendingApproval | None:
         """The one that waits for a call."""
         return next((asked for asked in self._waiting.values() if asked.request.call_id == call_id), None)
 
-    def expired(self, now: float) -> tuple[Asked, ...]:
+    def expired(self, now: float) -> tuple[PendingApproval, ...]:
         """Those whose time is over."""
         return tuple(asked for asked in self._waiting.values() if asked.deadline <= now)
 
-    def _only(self) -> Asked:
+    def _only(self) -> PendingApproval:
         if len(self._waiting) == 1:
             return next(iter(self._waiting.values()))
         if not self._waiting:
@@ -150,7 +150,7 @@ class Approvals:
         return f" Those that wait: {numbers}." if numbers else ""
 
 
-def buttons(asked: Asked) -> tuple[Button, ...]:
+def buttons(asked: PendingApproval) -> tuple[Button, ...]:
     """What can be pressed under a question."""
     where = ", outside too" if asked.request.outside else ""
     always = f"Always ({asked.request.category}{where})"
@@ -170,7 +170,7 @@ def pressed(data: str) -> Press | None:
             return None
 
 
-def question(asked: Asked, seconds: float) -> str:
+def question(asked: PendingApproval, seconds: float) -> str:
     """The text that asks. It says what to type, also where there are buttons: not every client shows them."""
     number = asked.number
     lines = [f"**Approval {number}**: the agent wants to use `{inline(asked.request.name)}`", asked.what]
@@ -182,7 +182,7 @@ def question(asked: Asked, seconds: float) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def settled(asked: Asked, how: str) -> str:
+def settled(asked: PendingApproval, how: str) -> str:
     """The text that stands there when it is over."""
     lines = [f"**Approval {asked.number}**: `{inline(asked.request.name)}`", asked.what, f"{how}."]
     return "\n".join(line for line in lines if line)

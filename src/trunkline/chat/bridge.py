@@ -26,12 +26,12 @@ from typing import TypeVar
 from trunkline.base import paths
 from trunkline.chat import approvals, retry
 from trunkline.chat.approvals import Mistaken, Press
-from trunkline.chat.commands import URGENT, Command, parse
-from trunkline.chat.context import Aside, BridgeContext
+from trunkline.chat.commands import URGENT, ChatCommand, parse
+from trunkline.chat.context import BridgeContext, RunAside
 from trunkline.chat.control import NOT_AN_APPROVER, Control
-from trunkline.chat.conversation import Conversation
+from trunkline.chat.conversation import ChatConversation
+from trunkline.chat.delivery.backoff import lasting
 from trunkline.chat.delivery.outbox import Outbox
-from trunkline.chat.delivery.patience import lasting
 from trunkline.chat.delivery.store import FOR_THE_BRIDGE, ChatStore, Note
 from trunkline.chat.opening import Opener
 from trunkline.chat.plain import inline, shown_name
@@ -69,7 +69,7 @@ class Bridge:
         files: str | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
-        aside: Aside = asyncio.to_thread,
+        aside: RunAside = asyncio.to_thread,
     ) -> None:
         """`clock` measures how fast people are, `wall` is the one that messages are dated by."""
         self.platform = platform
@@ -81,7 +81,7 @@ class Bridge:
         directory = files or os.path.join(paths.state_dir(), "chat-files")
         self._context = BridgeContext(platform, store, self.outbox, opener, senders, directory, aside, wall)
         self._control = Control(platform.name, senders)
-        self._conversations: dict[str, Conversation] = {}
+        self._conversations: dict[str, ChatConversation] = {}
         self._met: set[str] = set()
         """The chats that were used since the start; as many as there are people who are let in."""
         self._presses: OrderedDict[str, None] = OrderedDict()
@@ -259,15 +259,15 @@ class Bridge:
         return shown_name(item.sender, self._names.get(item.sender, ""))
 
     @staticmethod
-    def _command(inbound: Inbound) -> Command | None:
+    def _command(inbound: Inbound) -> ChatCommand | None:
         return None if inbound.files else parse(inbound.text)
 
-    def _conversation(self, chat: str) -> Conversation:
+    def _conversation(self, chat: str) -> ChatConversation:
         found = self._conversations.get(chat)
         if found is None or found.is_over:
             insist = self._opener.settings.insist and chat not in self._met
             self._met.add(chat)
             others = {name: each for name, each in self._conversations.items() if not each.is_over}
-            found = Conversation(self._context, chat, insist=insist)
+            found = ChatConversation(self._context, chat, insist=insist)
             self._conversations = {**others, chat: found}
         return found

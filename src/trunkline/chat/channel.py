@@ -13,8 +13,8 @@ from typing import Any
 from trunkline.chat.attachments import Folder, Outgoing
 from trunkline.chat.context import BridgeContext
 from trunkline.chat.delivery.answer import StreamedAnswer
+from trunkline.chat.delivery.backoff import lasting
 from trunkline.chat.delivery.outbox import Posting
-from trunkline.chat.delivery.patience import lasting
 from trunkline.chat.delivery.store import Note
 from trunkline.chat.plain import block
 from trunkline.chat.platform import Button, SendFailed

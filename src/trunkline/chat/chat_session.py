@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from trunkline.chat.channel import Channel
 from trunkline.chat.context import BridgeContext
-from trunkline.chat.delivery.patience import lasting
+from trunkline.chat.delivery.backoff import lasting
 from trunkline.chat.delivery.store import Kept
 from trunkline.chat.plain import inline
 from trunkline.core.agent import Decision

@@ -41,7 +41,7 @@ _COMMAND = re.compile(r"[/!]([A-Za-z]+)(?:@\w+)?(?:\s+(.*))?", re.DOTALL)
 _LONGEST_NUMBER = 9
 
 
-class Command(Value):
+class ChatCommand(Value):
     """Something that the bridge is to do."""
 
     name: Name
@@ -56,7 +56,7 @@ class Choice(Value):
     reason: str = ""
 
 
-def parse(text: str) -> Command | None:
+def parse(text: str) -> ChatCommand | None:
     """The command that a message is; None if it is for the agent."""
     found = _COMMAND.fullmatch(text.strip())
     if found is None:
@@ -64,7 +64,7 @@ def parse(text: str) -> Command | None:
     word = found[1].lower()
     for name in NAMES:
         if word == name:
-            return Command(name, (found[2] or "").strip())
+            return ChatCommand(name, (found[2] or "").strip())
     return None
 
 
@@ -74,7 +74,7 @@ def for_agent(text: str) -> str:
     return stripped[1:] if stripped.startswith("//") and parse(stripped[1:]) else text
 
 
-def number(command: Command) -> int | None:
+def number(command: ChatCommand) -> int | None:
     """The argument of a command that takes a number; None if it is none."""
     return int(command.argument) if is_number(command.argument) else None
 
@@ -84,7 +84,7 @@ def is_number(word: str) -> bool:
     return word.isascii() and word.isdecimal() and len(word) <= _LONGEST_NUMBER
 
 
-def choice(command: Command) -> Choice | None:
+def choice(command: ChatCommand) -> Choice | None:
     """The argument of `/approve` or `/deny`; None if it cannot be understood, which is not a yes."""
     first, _, rest = command.argument.partition(" ")
     number = int(first) if is_number(first) else None

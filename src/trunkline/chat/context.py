@@ -15,7 +15,7 @@ from trunkline.chat.senders import Senders
 T = TypeVar("T")
 
 
-class Aside(Protocol):
+class RunAside(Protocol):
     """Does something that takes a while where it holds up nobody; `asyncio.to_thread` is one."""
 
     def __call__(self, work: Callable[[], T], /) -> Awaitable[T]: ...
@@ -31,7 +31,7 @@ class BridgeContext(Value):
     senders: Senders
     files: str
     """The directory for files that come and go."""
-    aside: Aside
+    aside: RunAside
     wall: Callable[[], float]
     """The clock that messages are dated by: seconds since 1970."""
 

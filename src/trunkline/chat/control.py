@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from trunkline.chat.approvals import Mistaken
-from trunkline.chat.commands import HELP, Command, choice, is_number, number
-from trunkline.chat.conversation import Conversation
+from trunkline.chat.commands import HELP, ChatCommand, choice, is_number, number
+from trunkline.chat.conversation import ChatConversation
 from trunkline.chat.plain import excerpt, inline, shown_name
 from trunkline.chat.platform import Inbound
 from trunkline.chat.retry import CannotRetry
@@ -21,7 +21,7 @@ class Control:
     def __init__(self, platform: str, senders: Senders) -> None:
         self._platform = platform
         self._senders = senders
-        self._commands: dict[str, Callable[[Conversation, Command, Inbound], str]] = {
+        self._commands: dict[str, Callable[[ChatConversation, ChatCommand, Inbound], str]] = {
             "stop": self._stop,
             "new": self._new,
             "status": self._status,
@@ -34,21 +34,21 @@ class Control:
             "help": lambda conversation, command, inbound: HELP,
         }
 
-    def perform(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
+    def perform(self, conversation: ChatConversation, command: ChatCommand, inbound: Inbound) -> str:
         """Carry a command out; gives what to say, which may be nothing."""
         return self._commands[command.name](conversation, command, inbound)
 
-    def _stop(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
+    def _stop(self, conversation: ChatConversation, command: ChatCommand, inbound: Inbound) -> str:
         stopped, dropped = conversation.stop()
         # The answer itself says that it was stopped.
         return _told(dropped) if stopped or dropped else "Nothing is being answered."
 
-    def _new(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
+    def _new(self, conversation: ChatConversation, command: ChatCommand, inbound: Inbound) -> str:
         _, dropped = conversation.stop()
         conversation.renew()
         return f"{_told(dropped)} A new session begins with your next message.".strip()
 
-    def _status(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
+    def _status(self, conversation: ChatConversation, command: ChatCommand, inbound: Inbound) -> str:
         kept = conversation.chat_session.going_on
         lines = [
             f"agent: `{inline(conversation.chat_session.agent)}`",
@@ -65,7 +65,7 @@ class Control:
             lines.append(f"undelivered messages: {undelivered}; the owner sees them with `trunkline bridge outbox`")
         return "\n".join(f"- {line}" for line in lines)
 
-    def _agent(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
+    def _agent(self, conversation: ChatConversation, command: ChatCommand, inbound: Inbound) -> str:
         agents, current = conversation.settings.agents, conversation.chat_session.agent
         if not command.argument:
             names = "\n".join(f"- `{inline(name)}`{' (answers here)' if name == current else ''}" for name in agents)
@@ -79,7 +79,7 @@ class Control:
         conversation.renew(command.argument)
         return f"`{inline(command.argument)}` answers from now on, in a new session."
 
-    def _answer(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
+    def _answer(self, conversation: ChatConversation, command: ChatCommand, inbound: Inbound) -> str:
         sender = f"{self._platform}:{inbound.sender}"
         if not self._senders.may_approve(sender):
             return NOT_AN_APPROVER
@@ -93,7 +93,7 @@ class Control:
             return str(mistake)
         return ""
 
-    def _show(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
+    def _show(self, conversation: ChatConversation, command: ChatCommand, inbound: Inbound) -> str:
         which = number(command)
         if command.argument and which is None:
             return "That was not understood. Write `/show`, or `/show ID` with the number of a question."
@@ -103,7 +103,7 @@ class Control:
             return str(mistake)
         return ""
 
-    def _grants(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
+    def _grants(self, conversation: ChatConversation, command: ChatCommand, inbound: Inbound) -> str:
         session = conversation.session
         if session is None:
             return "No session is open; what was granted in the last one is known again with your next message."
@@ -124,7 +124,7 @@ class Control:
             session.revoke(grant)
         return f"Taken back: {'; '.join(map(str, chosen))}."
 
-    def _retry(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
+    def _retry(self, conversation: ChatConversation, command: ChatCommand, inbound: Inbound) -> str:
         which = number(command)
         if command.argument and which is None:
             return "That was not understood. Write `/retry`, or `/retry ID` with the number of a message."

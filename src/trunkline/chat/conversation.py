@@ -19,8 +19,8 @@ from trunkline.chat.approval_prompts import ApprovalPrompts
 from trunkline.chat.channel import Channel, ended
 from trunkline.chat.chat_session import ChatSession
 from trunkline.chat.context import BridgeContext
+from trunkline.chat.delivery.backoff import lasting
 from trunkline.chat.delivery.outbox import Posting
-from trunkline.chat.delivery.patience import lasting
 from trunkline.chat.delivery.store import Note
 from trunkline.chat.message_queue import MessageQueue
 from trunkline.chat.platform import SendFailed
@@ -40,7 +40,7 @@ MOST_PATIENT = 1000
 NEW_MAY_HELP = "This has happened twice. `/new` begins a new session, which may help."
 
 
-class Conversation:
+class ChatConversation:
     """The conversation in one chat. With `insist`, the settings' agent answers, whoever did before."""
 
     def __init__(self, context: BridgeContext, chat: str, *, insist: bool = False) -> None:

@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 from trunkline.base.config import user_file
 from trunkline.base.config_addresses import EVERYBODY, PLATFORMS, wrong_sender
-from trunkline.base.config_settled import Settled
+from trunkline.base.config_settled import EffectiveConfig
 from trunkline.base.environ_secrets import names_a_secret
 from trunkline.base.nearest import suggestion
 from trunkline.base.values import Value
@@ -108,7 +108,7 @@ def load(
     return _made(settled("bridge", {"agent": agent}, environ, where), where, agent)
 
 
-def _made(found: Settled, workspace: str, flag: str | None) -> BridgeSettings:
+def _made(found: EffectiveConfig, workspace: str, flag: str | None) -> BridgeSettings:
     agents = {name: _placed(spec, _folder(found, "agents", name)) for name, spec in found.table("agents").items()}
     chosen = _chosen(found["agent"], agents)
     return BridgeSettings(
@@ -126,13 +126,13 @@ def _made(found: Settled, workspace: str, flag: str | None) -> BridgeSettings:
     )
 
 
-def _folder(found: Settled, *path: str) -> str:
+def _folder(found: EffectiveConfig, *path: str) -> str:
     """Where the file lies that says something."""
     origin = found.config.origin("bridge", *path)
     return os.path.dirname(origin.file) if origin is not None else os.getcwd()
 
 
-def _spec(found: Settled, chosen: str) -> str:
+def _spec(found: EffectiveConfig, chosen: str) -> str:
     """What the agent that was chosen is, wherever the bridge is started the next time."""
     if found.source("agent").kind == "file":
         return _placed(chosen, _folder(found, "agent"))

@@ -20,7 +20,7 @@ from trunkline.chat.channel import Channel
 from trunkline.chat.chat_session import DEAD_SESSION, ChatSession
 from trunkline.chat.commands import for_agent
 from trunkline.chat.context import BridgeContext
-from trunkline.chat.delivery.patience import lasting
+from trunkline.chat.delivery.backoff import lasting
 from trunkline.chat.delivery.store import Note
 from trunkline.chat.plain import inline, sentence
 from trunkline.chat.platform import SendFailed

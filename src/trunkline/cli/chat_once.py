@@ -20,7 +20,7 @@ from trunkline.base.printable import printable, printable_line
 from trunkline.base.signals import handled
 from trunkline.base.writing import EXIT_BROKEN_PIPE, write_or_drop
 from trunkline.cli import trace
-from trunkline.cli.chat_session import ChatOptions, Talk, opening, resume_command
+from trunkline.cli.chat_session import ChatOptions, TerminalSession, opening, resume_command
 from trunkline.cli.logged import logged
 from trunkline.cli.terminal import words
 from trunkline.cli.transcript import tokens
@@ -60,7 +60,7 @@ async def once(options: ChatOptions, messages: AsyncIterable[UserMessage], form:
         for note in opened.notes:
             tell(note)
     output = _Output(options, form, tell)
-    talk = await Talk.open(options, opened, interactive=False, on_judged=output.judged, tell=tell)
+    talk = await TerminalSession.open(options, opened, interactive=False, on_judged=output.judged, tell=tell)
     if talk.told is not None and not options.quiet:
         tell(talk.told)
     code = 0
@@ -115,7 +115,7 @@ async def _next(iterator: AsyncIterator[UserMessage]) -> UserMessage | None:
 class _Signals:
     """The first signal stops the turn, a second one ends the program."""
 
-    def __init__(self, talk: Talk) -> None:
+    def __init__(self, talk: TerminalSession) -> None:
         self.numbers: list[int] = []
         """Those that came."""
         self.came = asyncio.Event()
@@ -289,7 +289,7 @@ class _Output:
             return 0
         return EXIT_DENIED if self._denied else EXIT_FAILED
 
-    def finish(self, talk: Talk) -> None:
+    def finish(self, talk: TerminalSession) -> None:
         """Write what comes last."""
         usage = self._end.usage if self._end else None
         if self._form == "json":
@@ -313,7 +313,7 @@ class _Output:
         while self._writer.unwritten:  # noqa: ASYNC110  (the writer does not tell)
             await asyncio.sleep(_LOOK_SECONDS)
 
-    def _summary(self, talk: Talk, usage: Usage | None) -> dict[str, Any]:
+    def _summary(self, talk: TerminalSession, usage: Usage | None) -> dict[str, Any]:
         sound = {"sound_seconds": round(self._sound_seconds, 3)} if self._sound_seconds else {}
         return {
             **(self._traced() if self._diagnostics is not None else {}),

@@ -104,7 +104,7 @@ async def opening(options: ChatOptions) -> Opening:
     return Opening(agent, given, notes, settings)
 
 
-class Talk:
+class TerminalSession:
     """An open session. Made by `open`, ended by `close`."""
 
     def __init__(self, session: Session, opened: Opening, *, kept: bool, told: str | None = None) -> None:
@@ -127,7 +127,7 @@ class Talk:
         interactive: bool,
         on_judged: Callable[[ToolJudged], None],
         tell: Callable[[str], None],
-    ) -> Talk:
+    ) -> TerminalSession:
         """Begin or resume. `on_judged` hears of each call that the approval policy answers, before it begins; `tell`
         what is waited for meanwhile.
 
@@ -259,7 +259,7 @@ class _NewLog:
 MAX_WAITING = 1000
 
 
-class Inbox:
+class EventQueue:
     """A sink whose events are taken when there is time to show them. The agent waits if that takes long."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from trunkline.base.config import Config
 from trunkline.base.config_file import dotted
 from trunkline.base.config_schema import SERVICES, Keys
 from trunkline.base.config_services import settings_of
-from trunkline.base.config_settled import DEFAULT, Settled, Source, in_file
+from trunkline.base.config_settled import DEFAULT, EffectiveConfig, ValueSource, in_file
 from trunkline.base.environ_secrets import environment_secrets, names_a_secret
 from trunkline.base.printable import printable_line
 from trunkline.base.redact import Redactor
@@ -32,7 +32,7 @@ class ConfigRow(Value):
     path: Keys
     value: Any
     """None: nobody says anything."""
-    source: Source
+    source: ValueSource
     otherwise: str = ""
     """What holds then, in words."""
 
@@ -71,7 +71,7 @@ def gather(workspace: str, environ: Mapping[str, str]) -> Shown:
     )
 
 
-def _of_service(found: Settled) -> Iterator[ConfigRow]:
+def _of_service(found: EffectiveConfig) -> Iterator[ConfigRow]:
     about = settings_of(found.service)
     for path, value, source in found.items():
         unsaid = source == DEFAULT and value in (None, [])
@@ -166,7 +166,7 @@ def record(found: Shown) -> dict[str, Any]:
     }
 
 
-def _origin(source: Source) -> dict[str, Any]:
+def _origin(source: ValueSource) -> dict[str, Any]:
     members = {"kind": source.kind, "name": source.name or None, "line": source.line, "column": source.column}
     return {name: value for name, value in members.items() if value is not None}
 

@@ -18,7 +18,7 @@ import click
 from trunkline.base import config_addresses as addresses
 from trunkline.base import paths
 from trunkline.base.config_services import OFF
-from trunkline.base.config_settled import Settled
+from trunkline.base.config_settled import EffectiveConfig
 from trunkline.base.printable import printable
 from trunkline.cli import opening, services, serving
 from trunkline.core.faults import ConfigError, Fault
@@ -120,7 +120,7 @@ def serve(db: str | None, listen: str | None, public: bool, hosts: tuple[str, ..
     serving.serve(lambda stop: _serve(url, host, port, settings, stop))
 
 
-def settings_from(found: Settled, environ: Mapping[str, str] = os.environ) -> Settings:
+def settings_from(found: EffectiveConfig, environ: Mapping[str, str] = os.environ) -> Settings:
     """What holds, as the network takes it."""
     from trunkline.network.network import Settings
 

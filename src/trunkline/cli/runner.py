@@ -18,7 +18,7 @@ import click
 from trunkline.base import config_addresses as addresses
 from trunkline.base import jsontext, paths
 from trunkline.base.config_services import settings_of
-from trunkline.base.config_settled import Settled
+from trunkline.base.config_settled import EffectiveConfig
 from trunkline.base.printable import printable
 from trunkline.base.visible import visible
 from trunkline.cli import services, serving, table
@@ -273,7 +273,7 @@ def _origin(value: str) -> str:
     return found
 
 
-def launcher_secret(secret: str | None, secret_file: str | None, said: Settled | None = None) -> str:
+def launcher_secret(secret: str | None, secret_file: str | None, said: EffectiveConfig | None = None) -> str:
     """What a launcher's callers must know, from where it is said; or the end of the command."""
     if secret is not None and secret_file is not None:
         raise click.UsageError("`--secret` and `--secret-file` say the same thing: use one of them.")
@@ -301,14 +301,14 @@ def launcher_secret(secret: str | None, secret_file: str | None, said: Settled |
     return found
 
 
-def _settled(flags: dict[str, Any]) -> Settled:
+def _settled(flags: dict[str, Any]) -> EffectiveConfig:
     try:
         return services.settled("runner", flags)
     except ConfigError as error:
         raise click.ClickException(printable(str(error))) from error
 
 
-def _said_elsewhere(said: Settled) -> tuple[str | None, str | None]:
+def _said_elsewhere(said: EffectiveConfig) -> tuple[str | None, str | None]:
     """The secret, or the file that holds it, as a variable or a file says; a variable counts more."""
     for kind in ("variable", "file"):
         for key in ("secret", "secret_file"):

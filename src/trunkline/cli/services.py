@@ -10,7 +10,7 @@ import click
 
 from trunkline.base.config import user_file
 from trunkline.base.config_services import settings_of
-from trunkline.base.config_settled import Settled
+from trunkline.base.config_settled import EffectiveConfig
 from trunkline.base.nearest import suggestion
 from trunkline.cli import serving
 from trunkline.core import configuration
@@ -26,7 +26,7 @@ def option(service: str, key: str, *, help: str, **how: Any) -> Callable[[F], F]
     return click.option(str(setting.flag), key, help=f"{help.rstrip('.')}{by_default}.", **how)
 
 
-def settled(service: str, flags: Mapping[str, Any]) -> Settled:
+def settled(service: str, flags: Mapping[str, Any]) -> EffectiveConfig:
     """What holds for a service; what is to be said about its files is said on standard error.
 
     Raises:
@@ -58,7 +58,7 @@ def configured_agent(name: str) -> tuple[dict[str, Any], str]:
     return agents[name], origin.file
 
 
-def existing(found: Settled, key: str, *, directory: bool = False) -> str | None:
+def existing(found: EffectiveConfig, key: str, *, directory: bool = False) -> str | None:
     """A file, or a directory, that must be there.
 
     Raises:

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from trunkline.agents.external.tryll_talk import Talk
+from trunkline.agents.external.tryll_talk import TryllTalk
 from trunkline.cli.talk_audio import Speakers
-from trunkline.cli.talk_screen import Screen
+from trunkline.cli.talk_screen import TalkScreen
 from trunkline.cli.terminal.keys import EditedLine, Key, Keyboard
 from trunkline.cli.terminal.talk import TalkCommands
 
@@ -17,10 +17,10 @@ _ENDING_KEYS = ("q", "Q")
 
 
 async def obey(
-    talk: Talk,
+    talk: TryllTalk,
     keys: asyncio.Queue[Key],
     voice: Speakers | None,
-    screen: Screen,
+    screen: TalkScreen,
     commands: TalkCommands | None,
     *,
     push_to_talk: bool,
@@ -58,7 +58,7 @@ async def obey(
             screen.typing(typed.text)
 
 
-async def _said(talk: Talk, text: str, commands: TalkCommands | None) -> bool:
+async def _said(talk: TryllTalk, text: str, commands: TalkCommands | None) -> bool:
     """What somebody typed: a message, or a command. Whether they want to leave."""
     if commands is not None and text.startswith("/") and await commands.run(text):
         return commands.leaving

@@ -11,13 +11,13 @@ import click
 
 from trunkline.agents.external.tryll_talk_events import (
     Answered,
-    Asked,
-    Heard,
+    AnswerPiece,
     Hushed,
+    PromptSent,
     Spoken,
     TalkEvent,
     Trouble,
-    Words,
+    UserTranscript,
 )
 from trunkline.base import jsontext
 from trunkline.base.printable import printable, printable_line
@@ -31,7 +31,7 @@ MOMENT_SECONDS = 1.0
 _AGENT = "Agent: "
 
 
-class Screen(Protocol):
+class TalkScreen(Protocol):
     """Shows what happens."""
 
     def show(self, event: TalkEvent) -> None:
@@ -58,15 +58,15 @@ class Lines:
 
     def show(self, event: TalkEvent) -> None:
         match event:
-            case Heard(kind="over", text=text) if text:
+            case UserTranscript(kind="over", text=text) if text:
                 self._end()
                 click.echo(printable_line(f"You: {text}"))
-            case Words(text=text, anew=anew):
+            case AnswerPiece(text=text, anew=anew):
                 click.echo(("\n" if anew else "") if self._answer else _AGENT, nl=False)
                 click.echo(printable(text), nl=False)
                 self._answer = True
                 sys.stdout.flush()
-            case Asked():
+            case PromptSent():
                 self._end()
             case Answered(outcome=outcome, message=message):
                 self._end()
@@ -94,7 +94,7 @@ class Lines:
             click.echo()
 
 
-class JsonLines:
+class JsonScreen:
     """One object for each event."""
 
     def show(self, event: TalkEvent) -> None:
@@ -136,11 +136,11 @@ class ProgressNotes:
 
 def _object(event: TalkEvent) -> dict[str, Any]:
     match event:
-        case Heard():
+        case UserTranscript():
             return {"type": "heard", "kind": event.kind, "text": event.text}
-        case Asked():
+        case PromptSent():
             return {"type": "asked", "text": event.text}
-        case Words():
+        case AnswerPiece():
             return {"type": "words", "text": event.text, "anew": event.anew}
         case Spoken():
             sound = event.sound

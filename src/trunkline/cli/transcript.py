@@ -29,7 +29,7 @@ MOST_DIALOGUE = 100_000
 _CUT = "(What was said before that is left out.)"
 
 
-class Block(Value):
+class TranscriptBlock(Value):
     """One piece of a transcript. `language` is the kind of code in `text`, if it is code."""
 
     kind: Kind
@@ -38,7 +38,7 @@ class Block(Value):
     language: str | None = None
 
 
-def blocks(records: Iterable[Envelope | Gap]) -> Iterator[Block]:
+def blocks(records: Iterable[Envelope | Gap]) -> Iterator[TranscriptBlock]:
     """The transcript of some records. Deltas that follow one another are put together.
 
     Of the private events only the requests are shown that the approval policy answered.
@@ -50,7 +50,7 @@ def blocks(records: Iterable[Envelope | Gap]) -> Iterator[Block]:
         if isinstance(event, events.TextDelta | events.ThinkingDelta):
             speaks: Kind = "agent" if isinstance(event, events.TextDelta) else "thinking"
             if run and speaks != kind:
-                yield Block(kind, "".join(run))
+                yield TranscriptBlock(kind, "".join(run))
                 run.clear()
             kind = speaks
             run.append(event.text)
@@ -58,11 +58,11 @@ def blocks(records: Iterable[Envelope | Gap]) -> Iterator[Block]:
         if event is not None and event.private and not isinstance(event, events.ToolJudged):
             continue
         if run:
-            yield Block(kind, "".join(run))
+            yield TranscriptBlock(kind, "".join(run))
             run.clear()
         yield from _blocks_of(record)
     if run:
-        yield Block(kind, "".join(run))
+        yield TranscriptBlock(kind, "".join(run))
 
 
 def dialogue(records: Iterable[Envelope | Gap]) -> str:
@@ -82,42 +82,44 @@ def dialogue(records: Iterable[Envelope | Gap]) -> str:
     return "\n\n".join([_CUT, *said] if is_cut else said)
 
 
-def _blocks_of(record: Envelope | Gap) -> Iterator[Block]:
+def _blocks_of(record: Envelope | Gap) -> Iterator[TranscriptBlock]:
     if isinstance(record, Gap):
-        yield Block("failure", f"Records {record.first} to {record.last} are damaged or missing.")
+        yield TranscriptBlock("failure", f"Records {record.first} to {record.last} are damaged or missing.")
         return
     match record.event:
         case events.TurnStarted(message=message):
-            yield Block("turn", when(record.at), f"Turn {record.turn}")
-            yield Block("user", message.text)
+            yield TranscriptBlock("turn", when(record.at), f"Turn {record.turn}")
+            yield TranscriptBlock("user", message.text)
             for file in message.files:
-                yield Block("note", f"attached: {file}")
+                yield TranscriptBlock("note", f"attached: {file}")
         case events.ToolRequested(name=name, category=category, args=args, description=description):
-            yield Block("tool", json.dumps(args, ensure_ascii=False), f"{description or name} ({category})", "json")
+            yield TranscriptBlock(
+                "tool", json.dumps(args, ensure_ascii=False), f"{description or name} ({category})", "json"
+            )
         case events.ToolJudged(name=name, args=args, description=description, verdict=verdict):
             title = f"{description or name} (policy: {verdict})"
-            yield Block("tool", json.dumps(args, ensure_ascii=False), title, "json")
+            yield TranscriptBlock("tool", json.dumps(args, ensure_ascii=False), title, "json")
         case events.ToolStarted(name=name):
-            yield Block("note", f"runs {name}")
+            yield TranscriptBlock("note", f"runs {name}")
         case events.ToolFinished():
             yield _output(record.event)
         case events.ToolCancelled(reason=reason):
-            yield Block("note", f"cancelled: {reason}")
+            yield TranscriptBlock("note", f"cancelled: {reason}")
         case events.Failed(kind=kind, message=text, retryable=retryable):
-            yield Block("failure", f"{kind}: {text}{' (worth another try)' if retryable else ''}")
+            yield TranscriptBlock("failure", f"{kind}: {text}{' (worth another try)' if retryable else ''}")
         case events.TurnEnded(outcome=outcome, usage=usage):
-            yield Block("end", f"{outcome}, {tokens(usage)}")
+            yield TranscriptBlock("end", f"{outcome}, {tokens(usage)}")
         case other:
             note = _note(other)
             if note is not None:
-                yield Block("note", note)
+                yield TranscriptBlock("note", note)
 
 
-def _output(event: events.ToolFinished) -> Block:
+def _output(event: events.ToolFinished) -> TranscriptBlock:
     title = f"{event.name}: {event.status}"
     if event.output_type == "image":
-        return Block("output", f"(an image, {len(event.output)} characters of base64)", title)
-    return Block("output", event.output, title, "diff" if event.output_type == "diff" else "")
+        return TranscriptBlock("output", f"(an image, {len(event.output)} characters of base64)", title)
+    return TranscriptBlock("output", event.output, title, "diff" if event.output_type == "diff" else "")
 
 
 def _note(event: events.Event) -> str | None:
@@ -173,7 +175,7 @@ _LABELS: dict[Kind, str] = {
 _LABEL_WIDTH = max(map(len, _LABELS.values()))
 
 
-def as_text(block: Block) -> tuple[str, str]:
+def as_text(block: TranscriptBlock) -> tuple[str, str]:
     """A block for the terminal: its label, and its text, indented to stand beside the label."""
     if block.kind == "turn":
         return f"\n{block.title}", block.text
@@ -182,17 +184,17 @@ def as_text(block: Block) -> tuple[str, str]:
     return f"{_LABELS[block.kind]:{_LABEL_WIDTH}}", printable(body).replace("\n", hanging)
 
 
-def as_markdown(block: Block) -> str:
+def as_markdown(block: TranscriptBlock) -> str:
     """A block as Markdown, a paragraph or more, ended by a line feed."""
     return _MARKDOWN[block.kind](block)
 
 
-def _quoted(block: Block) -> str:
+def _quoted(block: TranscriptBlock) -> str:
     lines = printable(block.text).rstrip("\n").split("\n")
     return f"**{_LABELS[block.kind]}**\n\n" + "".join(f"> {line}".rstrip() + "\n" for line in lines)
 
 
-def _fenced(block: Block) -> str:
+def _fenced(block: TranscriptBlock) -> str:
     """Its title, and its text between fences that the text cannot close."""
     text = printable(block.text).rstrip("\n")
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
@@ -200,12 +202,12 @@ def _fenced(block: Block) -> str:
     return f"**{printable(block.title)}**\n\n{fence}{block.language or ''}\n{text}\n{fence}\n"
 
 
-def _item(block: Block, style: str = "") -> str:
+def _item(block: TranscriptBlock, style: str = "") -> str:
     text = printable(block.text).replace("\n", "\n  ")
     return f"- {style}{text}{style}\n"
 
 
-_MARKDOWN: dict[Kind, Callable[[Block], str]] = {
+_MARKDOWN: dict[Kind, Callable[[TranscriptBlock], str]] = {
     "turn": lambda block: f"## {block.title}\n\n{block.text}\n",
     "user": _quoted,
     "agent": lambda block: printable(block.text).rstrip("\n") + "\n",

@@ -18,7 +18,7 @@ from trunkline.agents import registry
 from trunkline.agents.graph.agent_models import HARMLESS, AgentModels, offered
 from trunkline.base import open_files, paths
 from trunkline.base.config_services import listed, settings_of
-from trunkline.base.config_settled import Settled
+from trunkline.base.config_settled import EffectiveConfig
 from trunkline.base.printable import printable_line
 from trunkline.base.vocabulary import MODES, Mode
 from trunkline.cli import log_options, opening, services, serving
@@ -231,7 +231,7 @@ def _collect_seldom() -> None:
     gc.set_threshold(*_THRESHOLDS)
 
 
-def _agents(found: Settled, token: str) -> Callable[[Models], AgentModels]:
+def _agents(found: EffectiveConfig, token: str) -> Callable[[Models], AgentModels]:
     """Puts the agents that are offered among the models. All of them are made here, so that a wrong name is told now.
 
     Their own configuration says what they may do for whoever sits in front of them. Here that is somebody else, so it
@@ -261,7 +261,7 @@ def _offered(names: Sequence[str], folder: str) -> dict[str, Agent]:
         return offered(names, folder, found.options)
 
 
-def _token(found: Settled) -> str:
+def _token(found: EffectiveConfig) -> str:
     if found["no_token"]:
         return ""
     token: str = found["token"] or ""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import click
 
 from trunkline.agents.external.tryll import TryllAgent
-from trunkline.agents.external.tryll_talk import Talk
+from trunkline.agents.external.tryll_talk import TryllTalk
 from trunkline.agents.external.tryll_talk_agent import TalkAgent
 from trunkline.agents.external.tryll_talk_events import Answered, Hushed, Spoken
 from trunkline.agents.external.tryll_talk_options import INSTRUCTIONS, TalkOptions
@@ -26,9 +26,9 @@ from trunkline.base.signals import handled
 from trunkline.base.values import Value
 from trunkline.cli import chat, chat_options, talk_audio, talk_files, talk_keys
 from trunkline.cli.chat_session import ChatOptions, Opening, resume_command
-from trunkline.cli.chat_session import Talk as ChatSession
+from trunkline.cli.chat_session import TerminalSession as ChatSession
 from trunkline.cli.talk_audio import PIECE_MS, Microphone, Speakers
-from trunkline.cli.talk_screen import JsonLines, Lines, ProgressNotes, Screen
+from trunkline.cli.talk_screen import JsonScreen, Lines, ProgressNotes, TalkScreen
 from trunkline.cli.terminal.keys import Key
 from trunkline.cli.terminal.talk import TalkCommands, TalkView
 from trunkline.cli.tryll import DEFAULT_LISTEN
@@ -201,7 +201,7 @@ async def _talk(wanted: _Wanted) -> int:
         if isinstance(screen, TalkView):
             kept.enter_context(screen)
             await kept.enter_async_context(_moving(screen))
-        opening = Talk.open(
+        opening = TryllTalk.open(
             found.host,
             found.port,
             options,
@@ -224,9 +224,9 @@ async def _talk(wanted: _Wanted) -> int:
         return await _converse(session, microphone, wanted, screen, voice)
 
 
-def _screen(wanted: _Wanted) -> Screen:
+def _screen(wanted: _Wanted) -> TalkScreen:
     if wanted.as_json:
-        return JsonLines()
+        return JsonScreen()
     if not sys.stdout.isatty():
         return Lines(quiet=wanted.quiet)
     from trunkline.cli.terminal.conversation import on_terminal
@@ -237,13 +237,13 @@ def _screen(wanted: _Wanted) -> Screen:
 class _Kept(NamedTuple):
     """A conversation, and the session in which it is kept."""
 
-    talk: Talk
+    talk: TryllTalk
     agent: TalkAgent
     session: ChatSession
 
 
 @asynccontextmanager
-async def _kept(talk: Talk, name: str, wanted: _Wanted, screen: Screen) -> AsyncIterator[_Kept]:
+async def _kept(talk: TryllTalk, name: str, wanted: _Wanted, screen: TalkScreen) -> AsyncIterator[_Kept]:
     agent = TalkAgent(talk, name)
     options = wanted.keeping
     session = await ChatSession.open(
@@ -269,13 +269,13 @@ async def _moving(screen: TalkView) -> AsyncIterator[None]:
         await asyncio.wait({task})
 
 
-async def _say(talk: Talk, text: str) -> None:
+async def _say(talk: TryllTalk, text: str) -> None:
     """A text in place of sound."""
     await talk.say(text)
     await talk.finish()
 
 
-async def _tell(kept: _Kept, saying: Coroutine[Any, Any, None], screen: Screen, voice: Speakers | None) -> int:
+async def _tell(kept: _Kept, saying: Coroutine[Any, Any, None], screen: TalkScreen, voice: Speakers | None) -> int:
     """Say what is in a file or a text, and wait for the answer."""
     feeding = asyncio.create_task(saying, name="input")
     showing = asyncio.create_task(_show(kept, screen, voice), name="screen")
@@ -292,7 +292,7 @@ async def _tell(kept: _Kept, saying: Coroutine[Any, Any, None], screen: Screen, 
     return 0 if outcome == "success" else EXIT_FAILED
 
 
-async def _feed(talk: Talk, recording: talk_files.Recording, wanted: _Wanted) -> None:
+async def _feed(talk: TryllTalk, recording: talk_files.Recording, wanted: _Wanted) -> None:
     """Send the file, at the speed at which it would be played, unless it is to be fast."""
     loop = asyncio.get_running_loop()
     # Faster than it is understood, a pause would be found too late: then it is one utterance.
@@ -315,7 +315,7 @@ async def _feed(talk: Talk, recording: talk_files.Recording, wanted: _Wanted) ->
 
 
 async def _converse(
-    kept: _Kept, microphone: Microphone, wanted: _Wanted, screen: Screen, voice: Speakers | None
+    kept: _Kept, microphone: Microphone, wanted: _Wanted, screen: TalkScreen, voice: Speakers | None
 ) -> int:
     """Talk until somebody ends it."""
     talk, commands = kept.talk, None
@@ -350,14 +350,14 @@ async def _converse(
     return 0
 
 
-async def _listen(talk: Talk, microphone: Microphone, voice: Speakers | None) -> None:
+async def _listen(talk: TryllTalk, microphone: Microphone, voice: Speakers | None) -> None:
     while pcm := await microphone.read():
         # Who may not interrupt is not heard meanwhile: neither is the answer itself, from the speakers.
         if talk.options.barge_in or not (talk.answering or (voice is not None and voice.playing)):
             await talk.hear(pcm)
 
 
-async def _show(kept: _Kept, screen: Screen, voice: Speakers | None) -> str | None:
+async def _show(kept: _Kept, screen: TalkScreen, voice: Speakers | None) -> str | None:
     """Show everything; gives how the last answer ended, None without any."""
     outcome = None
     while (event := await kept.talk.next_event()) is not None:
@@ -382,7 +382,7 @@ async def _microphone() -> AsyncIterator[Microphone]:
 
 
 @asynccontextmanager
-async def _voice(target: str | None, screen: Screen, *, live: bool) -> AsyncIterator[Speakers | None]:
+async def _voice(target: str | None, screen: TalkScreen, *, live: bool) -> AsyncIterator[Speakers | None]:
     """Where the answer's sound goes: a file, the speakers, or nowhere."""
     if target is not None:
         with talk_files.WavWriter(target) as file:

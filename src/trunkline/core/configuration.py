@@ -8,7 +8,7 @@ from typing import Any
 
 from trunkline.base.config import ConfigFileError, load
 from trunkline.base.config_services import schema_of
-from trunkline.base.config_settled import Settled
+from trunkline.base.config_settled import EffectiveConfig
 from trunkline.core.faults import ConfigError
 
 
@@ -17,14 +17,14 @@ def settled(
     flags: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] = os.environ,
     workspace: str | None = os.curdir,
-) -> Settled:
+) -> EffectiveConfig:
     """What holds for a service: its flags, its variables, the files. Without a workspace, only the user's own file.
 
     Raises:
         ConfigError: a file or a variable cannot be used.
     """
     try:
-        found = Settled(service, load(workspace, environ, schema_of(service)), flags, environ)
+        found = EffectiveConfig(service, load(workspace, environ, schema_of(service)), flags, environ)
     except ConfigFileError as error:
         raise ConfigError(f"{error}.") from None
     found.config.warnings += found.exposed()

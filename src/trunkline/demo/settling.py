@@ -29,7 +29,7 @@ _REPOSITORY = "https://github.com/example/demo-vault"
 _CONFLICT = 409
 
 
-class Settled(Value):
+class DemoAgent(Value):
     """What a runner needs to be the demonstration's agent."""
 
     slug: str
@@ -37,10 +37,10 @@ class Settled(Value):
     runner_token: str
 
     def __repr__(self) -> str:
-        return f"Settled(slug={self.slug!r}, agent_id={self.agent_id!r})"
+        return f"DemoAgent(slug={self.slug!r}, agent_id={self.agent_id!r})"
 
 
-async def settle(http: AsyncClient, url: str, owner_key: str, vault: str) -> Settled:
+async def settle(http: AsyncClient, url: str, owner_key: str, vault: str) -> DemoAgent:
     """Make sure that all is there, and issue a credential: the one before is revoked by that.
 
     Raises:
@@ -52,7 +52,7 @@ async def settle(http: AsyncClient, url: str, owner_key: str, vault: str) -> Set
         raise AgentFailed(f"The network refused what the demonstration needs: {error}") from None
 
 
-async def _settled(api: Owner, vault: str) -> Settled:
+async def _settled(api: Owner, vault: str) -> DemoAgent:
     await api.sign_in()
     await _register(api, vault)
     owned = await api.call("GET", f"/api/communities/owned?walletAddress={api.wallet}")
@@ -63,7 +63,7 @@ async def _settled(api: Owner, vault: str) -> Settled:
     general = {"handle": HANDLE, "llmProvider": "SCRIPTED", "llmModel": ""}
     await api.call("PATCH", f"/api/agents/{agent_id}/general", general)
     credential = await api.call("POST", f"/api/agents/{agent_id}/runner-credential", {})
-    return Settled(str(community["slug"]), agent_id, str(credential["runnerToken"]))
+    return DemoAgent(str(community["slug"]), agent_id, str(credential["runnerToken"]))
 
 
 async def _register(api: Owner, vault: str) -> None:

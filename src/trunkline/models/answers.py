@@ -45,14 +45,14 @@ class Decoder(Protocol):
         """There is no more. Raises `ProviderError` if that is too early."""
 
 
-class Body(Chunk):
+class ResponseBody(Chunk):
     """All bytes of an answer that is no conversation."""
 
     data: bytes
 
 
 class BodyReader:
-    """A `Reader` (see `models.http`) of answers that are one text, such as vectors: one `Body`.
+    """A `Reader` (see `models.http`) of answers that are one text, such as vectors: one `ResponseBody`.
 
     `limit`: the most bytes.
     """
@@ -72,7 +72,7 @@ class BodyReader:
         return ()
 
     def finish(self) -> Sequence[Chunk]:
-        return [Body(bytes(self._data))]
+        return [ResponseBody(bytes(self._data))]
 
 
 class AnswerReader:

@@ -19,7 +19,7 @@ from trunkline.core.faults import ConfigError
 from trunkline.models import catalog
 from trunkline.models.discover_servers import LLAMA_SERVER_URL, find_servers, ollama_url, server_url
 from trunkline.models.endpoint import is_own_machine
-from trunkline.models.providers import DEFAULT_MODELS, KEYLESS, SERVICES, VARIABLES, ModelSettings, Service
+from trunkline.models.providers import DEFAULT_MODELS, KEYLESS, SERVICES, VARIABLES, CompatibleProvider, ModelSettings
 
 #: The model to pull for those who have nothing.
 DEMO_MODEL = "smollm2-135m"
@@ -123,7 +123,7 @@ def _of_a_cloud(variable: str) -> str:
     return f"`{variable}` is set, and servers on this machine were not looked for; `--provider` chooses another one"
 
 
-def _opened_by(variable: str, service: Service, environ: Mapping[str, str]) -> ModelSettings:
+def _opened_by(variable: str, service: CompatibleProvider, environ: Mapping[str, str]) -> ModelSettings:
     return ModelSettings(
         service.provider, service.model, api_key=environ[variable], base_url=service.base_url, key_name=variable
     )

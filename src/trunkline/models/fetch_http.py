@@ -49,7 +49,7 @@ _SHA256 = re.compile(r'"?([0-9a-f]{64})"?')
 Arrived = Callable[[int], None]
 
 
-class Broken(Exception):
+class RequestFailed(Exception):
     """A request that did not work. It is worth so many `attempts`, with so many `seconds` in between.
 
     `status`: what the server answered; 0 if that was not the reason.
@@ -120,7 +120,7 @@ async def _page(client: httpx.AsyncClient, url: str, headers: Mapping[str, str])
         try:
             body = await http.whole(response.aiter_bytes(), MAX_PAGE_BYTES)
         except http.BodyTooLong:
-            raise Broken(f"the page is longer than {MAX_PAGE_BYTES} bytes") from None
+            raise RequestFailed(f"the page is longer than {MAX_PAGE_BYTES} bytes") from None
         return body, response.headers.get("content-type", ""), _found_at(response, url)
 
 
@@ -152,7 +152,7 @@ async def _offered(client: httpx.AsyncClient, url: str, headers: Mapping[str, st
     # A hub tells size and hash where it sends us on to the file, to an address that may be good for one GET alone.
     size = told.get("x-linked-size") or told.get("content-length", "")
     if not (size.isascii() and size.isdecimal()):
-        raise Broken("the server does not say how long the file is")
+        raise RequestFailed("the server does not say how long the file is")
     digest = _SHA256.fullmatch(told.get("x-linked-etag", ""))
     return int(size), digest[1] if digest else ""
 
@@ -197,7 +197,7 @@ async def _continue(
                 done = file.truncate(0)
             elif done and version != begun:
                 file.truncate(0)
-                raise Broken("the file has changed meanwhile", attempts=UNANSWERED_ATTEMPTS)
+                raise RequestFailed("the file has changed meanwhile", attempts=UNANSWERED_ATTEMPTS)
             if not done:
                 _keep_version(path, version)
             arrived(done)
@@ -206,11 +206,11 @@ async def _continue(
                 if done > size:
                     # It is another file, and so is what came of it.
                     file.truncate(0)
-                    raise Broken(f"the file is longer than {size} bytes")
+                    raise RequestFailed(f"the file is longer than {size} bytes")
                 file.write(chunk)
                 arrived(done)
     if done < size:
-        raise Broken(f"the file ended after {done} of {size} bytes", attempts=UNANSWERED_ATTEMPTS)
+        raise RequestFailed(f"the file ended after {done} of {size} bytes", attempts=UNANSWERED_ATTEMPTS)
     _keep_version(path, "")
 
 
@@ -253,7 +253,7 @@ def _keep_version(path: str, version: str) -> None:
 async def _response(
     client: httpx.AsyncClient, url: str, headers: Mapping[str, str], method: str = "GET", *, redirects: bool = True
 ) -> AsyncIterator[httpx.Response]:
-    """A response that has a body worth reading. Whatever goes wrong until its end is `Broken`."""
+    """A response that has a body worth reading. Whatever goes wrong until its end is `RequestFailed`."""
     import httpx
 
     try:
@@ -262,20 +262,20 @@ async def _response(
                 raise _refused(response)
             yield response
     except httpx.TimeoutException:
-        raise Broken("it does not answer", attempts=UNANSWERED_ATTEMPTS) from None
+        raise RequestFailed("it does not answer", attempts=UNANSWERED_ATTEMPTS) from None
     except httpx.TransportError as error:
         reason = str(error) or type(error).__name__
-        raise Broken(f"connection error: {reason}", attempts=UNANSWERED_ATTEMPTS) from None
+        raise RequestFailed(f"connection error: {reason}", attempts=UNANSWERED_ATTEMPTS) from None
     except (httpx.InvalidURL, httpx.HTTPError) as error:
-        raise Broken(str(error)) from None
+        raise RequestFailed(str(error)) from None
 
 
-def _refused(response: httpx.Response) -> Broken:
+def _refused(response: httpx.Response) -> RequestFailed:
     status = response.status_code
     passing = status in (408, 425, 429) or status >= 500
     words = {404: "not there", 401: "user or password is missing or wrong", 403: "not allowed"}.get(status, "")
     after = response.headers.get("retry-after", "")
-    return Broken(
+    return RequestFailed(
         f"HTTP status {status}{', ' * bool(words)}{words}",
         attempts=REFUSED_ATTEMPTS if passing else 1,
         seconds=float(after) if after.isdecimal() else None,
@@ -290,12 +290,12 @@ async def _again(attempt: Callable[[], Awaitable[R]], length: Callable[[], int])
         before = length()
         try:
             return await attempt()
-        except Broken as error:
+        except RequestFailed as error:
             barren = 0 if length() > before else barren + 1
             if error.attempts == 1 or barren >= error.attempts:
                 raise
             await asyncio.sleep(_wait(barren, error.seconds))
-    raise Broken(f"it broke off {MAX_ATTEMPTS} times")
+    raise RequestFailed(f"it broke off {MAX_ATTEMPTS} times")
 
 
 def _wait(barren: int, asked: float | None) -> float:

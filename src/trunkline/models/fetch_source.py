@@ -11,14 +11,14 @@ from trunkline.core.faults import DownloadFailed
 from trunkline.models import catalog, catalog_pulled, fetch_files, fetch_http, hub, local_gguf
 from trunkline.models.catalog_entry import CatalogEntry, ModelFile
 from trunkline.models.fetch_files import Report, in_thread
-from trunkline.models.fetch_http import Broken
+from trunkline.models.fetch_http import RequestFailed
 from trunkline.models.fetch_index import Places, shown
 
 if TYPE_CHECKING:
     import httpx
 
 
-class Source:
+class SourceFetch:
     """One run, in the folder `stage`. `listed`: something was pulled from there before."""
 
     def __init__(self, entry: CatalogEntry, stage: str, report: Report, given: Sequence[str], *, listed: bool) -> None:
@@ -60,7 +60,7 @@ class Source:
         url = hub.address(self.entry, file)
         try:
             length, digest = await fetch_http.offered(client, url, self.headers)
-        except Broken as error:
+        except RequestFailed as error:
             raise self._broken(error, url) from None
         return file.replace(length=length, sha256=file.sha256 or digest)
 
@@ -94,7 +94,7 @@ class Source:
 
         try:
             await fetch_http.download(client, url, path, file.length, arrived, self.headers)
-        except Broken as error:
+        except RequestFailed as error:
             raise self._broken(error, url) from None
         self.report("checking", before + file.length, total)
         digest = await in_thread(fetch_files.sha256, path)
@@ -102,7 +102,7 @@ class Source:
             os.remove(path)
         return digest
 
-    def _broken(self, error: Broken, url: str) -> DownloadFailed:
+    def _broken(self, error: RequestFailed, url: str) -> DownloadFailed:
         if self.entry.repository and error.status in (401, 403):
             return hub.refused(error, self.entry.repository)
         return DownloadFailed(f"{shown(url)}: {error}.", retryable=True)

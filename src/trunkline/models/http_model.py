@@ -6,12 +6,12 @@ from collections.abc import AsyncGenerator, Mapping
 
 from trunkline.core.faults import TooLong
 from trunkline.models.answers import AnswerReader, Decoder
+from trunkline.models.backoff import GIVE_UP_SECONDS
 from trunkline.models.encoding import Compat
 from trunkline.models.endpoint import host_of
 from trunkline.models.http import HttpCall, HttpService, ReplyReader
 from trunkline.models.http_errors import BASE_URL
 from trunkline.models.model import Chunk, Request
-from trunkline.models.patience import GIVE_UP_SECONDS
 from trunkline.models.providers import ModelSettings
 
 

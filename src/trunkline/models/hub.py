@@ -129,7 +129,7 @@ async def _told(client: httpx.AsyncClient, repository: str) -> Mapping[str, Any]
     try:
         body, _, _ = await fetch_http.get_page(client, url, {"accept": "application/json", **headers()})
         told = jsontext.loads(body)
-    except fetch_http.Broken as error:
+    except fetch_http.RequestFailed as error:
         raise refused(error, repository) from None
     except ValueError:
         told = None
@@ -140,7 +140,7 @@ async def _told(client: httpx.AsyncClient, repository: str) -> Mapping[str, Any]
     return told
 
 
-def refused(error: fetch_http.Broken, repository: str) -> DownloadFailed:
+def refused(error: fetch_http.RequestFailed, repository: str) -> DownloadFailed:
     """What it means that the hub does not give something of a repository, and what to do next."""
     hub = endpoint()
     host = host_of(hub)

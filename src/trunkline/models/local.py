@@ -153,7 +153,7 @@ class _Answer:
     """The engine's pieces on their way to chunks. Sans-IO."""
 
     def __init__(self, tools: Sequence[ToolSpec]) -> None:
-        self._text = local_prompt.Answering(tools)
+        self._text = local_prompt.AnswerParser(tools)
         self._decoder = OpenAIDecoder()
 
     def feed(self, piece: Mapping[str, Any]) -> list[Chunk]:

@@ -98,7 +98,7 @@ def _first_sentence(text: str) -> str:
     return sentence if len(sentence) <= MAX_DESCRIPTION else sentence[: MAX_DESCRIPTION - 3] + "..."
 
 
-class Answering:
+class AnswerParser:
     """An answer as it comes in: text to show, and perhaps a call at the end. Sans-IO."""
 
     def __init__(self, tools: Sequence[ToolSpec]) -> None:

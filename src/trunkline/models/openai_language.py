@@ -18,7 +18,7 @@ from trunkline.base import jsontext
 from trunkline.core.faults import ProviderError, TooLong
 from trunkline.core.graph.models import SamplingParams
 from trunkline.core.usage import Usage
-from trunkline.models.answers import AnswerReader, Body, BodyReader
+from trunkline.models.answers import AnswerReader, BodyReader, ResponseBody
 from trunkline.models.encoding import to_bytes
 from trunkline.models.endpoint import endpoint
 from trunkline.models.engines import Piece, Prompt, Slot, cost
@@ -101,7 +101,7 @@ class Remote:
         """The bytes of an answer that is one text. Raises as `stream`."""
         async with aclosing(self.stream(path, body, lambda: BodyReader(limit))) as chunks:
             async for chunk in chunks:
-                if isinstance(chunk, Body):
+                if isinstance(chunk, ResponseBody):
                     return chunk.data
         return b""
 

@@ -44,7 +44,7 @@ DEFAULT_MODELS: dict[str, str] = {
 }
 
 
-class Service(Value):
+class CompatibleProvider(Value):
     """Somebody who offers models through another provider's interface, and is known by name all the same."""
 
     provider: Literal["anthropic", "openai"]
@@ -59,15 +59,15 @@ class Service(Value):
 
 #: Their keys are looked for in this order. The models are good ones of a middle price, of November 2026; where a maker
 #: keeps an alias up to date, it is the alias.
-SERVICES: dict[str, Service] = {
-    "gemini": Service(
+SERVICES: dict[str, CompatibleProvider] = {
+    "gemini": CompatibleProvider(
         "openai", "GEMINI_API_KEY", "https://generativelanguage.googleapis.com/v1beta/openai", "gemini-flash-latest"
     ),
-    "deepseek": Service("openai", "DEEPSEEK_API_KEY", "https://api.deepseek.com/v1", "deepseek-v4-pro"),
-    "mistral": Service("openai", "MISTRAL_API_KEY", "https://api.mistral.ai/v1", "mistral-medium-latest"),
-    "openrouter": Service("openai", "OPENROUTER_API_KEY", "https://openrouter.ai/api/v1", "openrouter/auto"),
-    "ollama": Service("openai"),
-    "llama-server": Service("openai"),
+    "deepseek": CompatibleProvider("openai", "DEEPSEEK_API_KEY", "https://api.deepseek.com/v1", "deepseek-v4-pro"),
+    "mistral": CompatibleProvider("openai", "MISTRAL_API_KEY", "https://api.mistral.ai/v1", "mistral-medium-latest"),
+    "openrouter": CompatibleProvider("openai", "OPENROUTER_API_KEY", "https://openrouter.ai/api/v1", "openrouter/auto"),
+    "ollama": CompatibleProvider("openai"),
+    "llama-server": CompatibleProvider("openai"),
 }
 
 #: What is sent for a key to a server that wants none, but is not on this machine.

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from trunkline.base.values import Value
 from trunkline.network import abi as abis
 from trunkline.network import audit, communities, contracts, system_thread
-from trunkline.network.contracts import Wanted
+from trunkline.network.contracts import ContractRequest
 from trunkline.network.database import Row, Transaction
 from trunkline.network.explorer import VerifiedContract
 from trunkline.network.network import SEPOLIA
@@ -24,18 +24,18 @@ ACTIONS: tuple[Action, ...] = ("UPDATE_DESCRIPTION", "UPDATE_CONTRACT", "ADD_CON
 _DIFFERENCES = ("nameChanged", "addressChanged", "abiChanged", "sourceChanged")
 
 
-class Change(Value):
+class ContractChange(Value):
     """What an owner wants changed."""
 
     action: Action
     contract_id: str = ""
-    contract: Wanted = Wanted("", "")
+    contract: ContractRequest = ContractRequest("", "")
     """The contract as it is to be; what is empty stays as it is."""
     description: str | None = None
     github_repository_url: str | None = None
 
 
-class Plan(Value):
+class UpdatePlan(Value):
     """What a change comes to. Without `make` it comes to nothing."""
 
     make: Callable[[], None] | None
@@ -44,7 +44,7 @@ class Plan(Value):
     differences: Mapping[str, bool] = dict.fromkeys(_DIFFERENCES, False)
 
 
-def change(body: Mapping[str, Any], limits: Limits) -> Change:
+def change(body: Mapping[str, Any], limits: Limits) -> ContractChange:
     """What a request wants changed.
 
     Raises:
@@ -59,19 +59,19 @@ def change(body: Mapping[str, Any], limits: Limits) -> Change:
     if action == "UPDATE_DESCRIPTION":
         return _description(body, limits)
     if action == "ADD_CONTRACT":
-        return Change(action, contract=contracts.wanted(_contract(body), limits))
+        return ContractChange(action, contract=contracts.wanted(_contract(body), limits))
     if not contract_id:
         raise Refused(400, "contractId is required")
     if action == "REMOVE_CONTRACT":
-        return Change(action, contract_id)
+        return ContractChange(action, contract_id)
     given = _contract(body)
     # What is not said stays: an address is filled in when the contract is known.
     placeholder = given.get("address") or "0x" + "0" * 40
     found = contracts.wanted({**given, "address": placeholder}, limits)
-    return Change(action, contract_id, found if given.get("address") else found.replace(address=""))
+    return ContractChange(action, contract_id, found if given.get("address") else found.replace(address=""))
 
 
-def to_look_up(tx: Transaction, wallet: str, community_id: str, change: Change, explorer: bool) -> list[str]:
+def to_look_up(tx: Transaction, wallet: str, community_id: str, change: ContractChange, explorer: bool) -> list[str]:
     """The addresses that the explorer must be asked about first, if there is one.
 
     Raises:
@@ -93,7 +93,7 @@ def apply(
     now: int,
     wallet: str,
     community_id: str,
-    change: Change,
+    change: ContractChange,
     found: Mapping[str, VerifiedContract],
     *,
     check_only: bool,
@@ -136,7 +136,7 @@ def _contract(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: body.get(name) for name in ("name", "address", "abi", "source")}
 
 
-def _description(body: Mapping[str, Any], limits: Limits) -> Change:
+def _description(body: Mapping[str, Any], limits: Limits) -> ContractChange:
     description = text(body["description"]) if "description" in body else None
     repository = text(body["githubRepositoryUrl"]) if "githubRepositoryUrl" in body else None
     if description is None and repository is None:
@@ -144,7 +144,7 @@ def _description(body: Mapping[str, Any], limits: Limits) -> Change:
     limited("description", description or "", limits["community"]["description"])
     if repository is not None:
         repository = contracts.repository_url(repository, limits)
-    return Change("UPDATE_DESCRIPTION", description=description, github_repository_url=repository)
+    return ContractChange("UPDATE_DESCRIPTION", description=description, github_repository_url=repository)
 
 
 def _open_owned(tx: Transaction, wallet: str, community_id: str) -> Row:
@@ -166,8 +166,13 @@ def _free(tx: Transaction, address: str) -> None:
 
 
 def _plan_description(
-    tx: Transaction, now: int, wallet: str, community: Row, change: Change, found: Mapping[str, VerifiedContract]
-) -> Plan:
+    tx: Transaction,
+    now: int,
+    wallet: str,
+    community: Row,
+    change: ContractChange,
+    found: Mapping[str, VerifiedContract],
+) -> UpdatePlan:
     new = {
         "description": community["description"] if change.description is None else change.description or None,
         "github_repository_url": community["github_repository_url"]
@@ -176,7 +181,7 @@ def _plan_description(
     }
     changed = [name for name, value in new.items() if value != community[name]]
     if not changed:
-        return Plan(None)
+        return UpdatePlan(None)
     id = community["id"]
 
     def make() -> None:
@@ -184,12 +189,17 @@ def _plan_description(
         detail = {"changed": changed}
         audit.record(tx, now, "owner", wallet, "community.update", community_id=id, subject=id, detail=detail)
 
-    return Plan(make, f"- Changed: {', '.join(changed)}")
+    return UpdatePlan(make, f"- Changed: {', '.join(changed)}")
 
 
 def _plan_update(
-    tx: Transaction, now: int, wallet: str, community: Row, change: Change, found: Mapping[str, VerifiedContract]
-) -> Plan:
+    tx: Transaction,
+    now: int,
+    wallet: str,
+    community: Row,
+    change: ContractChange,
+    found: Mapping[str, VerifiedContract],
+) -> UpdatePlan:
     row = _known(tx, community["id"], change.contract_id)
     wanted = change.contract
     address = wanted.address or row["address"]
@@ -199,7 +209,7 @@ def _plan_update(
     columns = ("name", "address", "abi_json", "source_json")
     differences = {label: new[column] != row[column] for label, column in zip(_DIFFERENCES, columns, strict=True)}
     if not any(differences.values()):
-        return Plan(None)
+        return UpdatePlan(None)
 
     def make() -> None:
         tx.execute(
@@ -213,10 +223,10 @@ def _plan_update(
         )  # fmt: skip
 
     what = ", ".join(label.removesuffix("Changed") for label, differs in differences.items() if differs)
-    return Plan(make, f"- Updated `{row['address']}` ({what})", 1, differences)
+    return UpdatePlan(make, f"- Updated `{row['address']}` ({what})", 1, differences)
 
 
-def _updated(row: Row, wanted: Wanted, found: VerifiedContract | None) -> dict[str, Any]:
+def _updated(row: Row, wanted: ContractRequest, found: VerifiedContract | None) -> dict[str, Any]:
     """A contract's columns as they are to be."""
     same_contract = wanted.address == row["address"]
     abi = wanted.abi if wanted.abi is not None else found.abi if found else None
@@ -234,20 +244,30 @@ def _updated(row: Row, wanted: Wanted, found: VerifiedContract | None) -> dict[s
 
 
 def _plan_add(
-    tx: Transaction, now: int, wallet: str, community: Row, change: Change, found: Mapping[str, VerifiedContract]
-) -> Plan:
+    tx: Transaction,
+    now: int,
+    wallet: str,
+    community: Row,
+    change: ContractChange,
+    found: Mapping[str, VerifiedContract],
+) -> UpdatePlan:
     wanted = change.contract
     _free(tx, wanted.address)
 
     def make() -> None:
         contracts.insert(tx, now, wallet, community["id"], wanted, found.get(wanted.address), community["name"])
 
-    return Plan(make, f"- Added `{wanted.address}`", 1)
+    return UpdatePlan(make, f"- Added `{wanted.address}`", 1)
 
 
 def _plan_remove(
-    tx: Transaction, now: int, wallet: str, community: Row, change: Change, found: Mapping[str, VerifiedContract]
-) -> Plan:
+    tx: Transaction,
+    now: int,
+    wallet: str,
+    community: Row,
+    change: ContractChange,
+    found: Mapping[str, VerifiedContract],
+) -> UpdatePlan:
     row = _known(tx, community["id"], change.contract_id)
     if len(system_thread.contracts(tx, community["id"])) == 1:
         raise Refused(400, "At least one contract is required")
@@ -260,10 +280,12 @@ def _plan_remove(
             community_id=community["id"], subject=row["id"], detail=detail,
         )  # fmt: skip
 
-    return Plan(make, f"- Removed `{row['address']}` ({system_thread.inline(row['name'])})", 1)
+    return UpdatePlan(make, f"- Removed `{row['address']}` ({system_thread.inline(row['name'])})", 1)
 
 
-_PLANS: Mapping[Action, Callable[[Transaction, int, str, Row, Change, Mapping[str, VerifiedContract]], Plan]] = {
+_PLANS: Mapping[
+    Action, Callable[[Transaction, int, str, Row, ContractChange, Mapping[str, VerifiedContract]], UpdatePlan]
+] = {
     "UPDATE_DESCRIPTION": _plan_description,
     "UPDATE_CONTRACT": _plan_update,
     "ADD_CONTRACT": _plan_add,

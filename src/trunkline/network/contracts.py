@@ -26,7 +26,7 @@ from trunkline.network.wallets import address as wallet_address
 MAX_CONTRACTS = 50
 
 
-class Wanted(Value):
+class ContractRequest(Value):
     """A contract that somebody wants to register. Without an ABI, the explorer is asked."""
 
     address: str
@@ -35,16 +35,16 @@ class Wanted(Value):
     source: sources.Source | None = None
 
 
-class Service(Value):
+class ServiceRequest(Value):
     """What somebody wants to register: a service with its contracts."""
 
     name: str
     description: str
     github_repository_url: str
-    contracts: Sequence[Wanted]
+    contracts: Sequence[ContractRequest]
 
 
-def service(body: Mapping[str, Any], limits: Limits) -> Service:
+def service(body: Mapping[str, Any], limits: Limits) -> ServiceRequest:
     """What a request wants to register.
 
     Raises:
@@ -61,10 +61,10 @@ def service(body: Mapping[str, Any], limits: Limits) -> Service:
     contracts = {found.address: found for found in (wanted(entry, limits) for entry in entries)}
     if chain != SEPOLIA:
         raise Refused(400, "Only Sepolia is supported for now")
-    return Service(name, description, repository_url(repository, limits), list(contracts.values()))
+    return ServiceRequest(name, description, repository_url(repository, limits), list(contracts.values()))
 
 
-def wanted(entry: Any, limits: Limits) -> Wanted:
+def wanted(entry: Any, limits: Limits) -> ContractRequest:
     """One contract of a request.
 
     Raises:
@@ -79,7 +79,7 @@ def wanted(entry: Any, limits: Limits) -> Wanted:
     if found is None:
         raise Refused(400, "Invalid contract address" if address else "Contract address is required")
     abi = abis.checked(entry["abi"]) if entry.get("abi") is not None else None
-    return Wanted(found, name, abi, sources.pasted(entry.get("source"), name or "Contract"))
+    return ContractRequest(found, name, abi, sources.pasted(entry.get("source"), name or "Contract"))
 
 
 def repository_url(url: str, limits: Limits) -> str:
@@ -97,7 +97,7 @@ def repository_url(url: str, limits: Limits) -> str:
     return f"https://github.com/{path}"
 
 
-def missing(tx: Transaction, wallet: str, service: Service) -> list[Wanted]:
+def missing(tx: Transaction, wallet: str, service: ServiceRequest) -> list[ContractRequest]:
     """Those contracts that are not registered yet, if this wallet may register them.
 
     Raises:
@@ -112,7 +112,7 @@ def missing(tx: Transaction, wallet: str, service: Service) -> list[Wanted]:
 
 
 def register(
-    tx: Transaction, now: int, wallet: str, service: Service, found: Mapping[str, VerifiedContract]
+    tx: Transaction, now: int, wallet: str, service: ServiceRequest, found: Mapping[str, VerifiedContract]
 ) -> dict[str, Any]:
     """Register the contracts that are not known yet. `found` has what the explorer says about those without an ABI.
 
@@ -145,7 +145,7 @@ def insert(
     now: int,
     wallet: str,
     community_id: str,
-    wanted: Wanted,
+    wanted: ContractRequest,
     found: VerifiedContract | None,
     default_name: str,
 ) -> str:
@@ -206,7 +206,7 @@ def _entries(body: Mapping[str, Any]) -> list[Any]:
     return entries
 
 
-def _standing(tx: Transaction, wallet: str, service: Service) -> tuple[Row | None, list[Wanted]]:
+def _standing(tx: Transaction, wallet: str, service: ServiceRequest) -> tuple[Row | None, list[ContractRequest]]:
     """The community that some of the contracts are in already, and those that are in none."""
     places = {contract.address: _place(tx, contract.address) for contract in service.contracts}
     ids = {place for place in places.values() if place is not None}
@@ -224,7 +224,7 @@ def _place(tx: Transaction, address: str) -> str | None:
     return row["community_id"] if row else None
 
 
-def _new_community(tx: Transaction, now: int, wallet: str, service: Service, first: Wanted) -> Row:
+def _new_community(tx: Transaction, now: int, wallet: str, service: ServiceRequest, first: ContractRequest) -> Row:
     id = new_id()
     description = service.description or f"Agent community for {service.name} on {SEPOLIA}."
     tx.execute(

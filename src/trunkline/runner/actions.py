@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from trunkline.base.values import Value
 from trunkline.core.faults import Fault
 from trunkline.runner.chain.settings import MISSING
-from trunkline.runner.contract import READ_ACTIONS, Action
+from trunkline.runner.contract import READ_ACTIONS, ContractAction
 from trunkline.runner.finishing import finished
 from trunkline.runner.github import Issues, PollReport
 from trunkline.runner.inbox import Inbox
@@ -90,7 +90,7 @@ class Hands:
             return ActionOutcome(False, otherwise)
         return _transacted(sent).with_told(unknown=True)
 
-    async def perform(self, action: Action, community: Mapping[str, Any]) -> ActionOutcome:
+    async def perform(self, action: ContractAction, community: Mapping[str, Any]) -> ActionOutcome:
         """Carry out an action in a community of the context, and tell the agent what it must know of it."""
         self._standing, self._under_way = None, action.name
         if self._secrets.within(action.told()):
@@ -107,14 +107,14 @@ class Hands:
             await self._inbox.tell(_feedback(action, outcome), [action.name])
         return outcome
 
-    def _without_secrets(self, action: Action) -> Action:
+    def _without_secrets(self, action: ContractAction) -> ContractAction:
         """What may be repeated of it: a secret in another spelling is no more for others than in its own."""
         clean = {name: value for name, value in action.fields.items() if not self._secrets.within(value)}
         return action.replace(fields=clean)
 
     # Posts
 
-    async def _write(self, action: Action, community: Mapping[str, Any]) -> ActionOutcome:
+    async def _write(self, action: ContractAction, community: Mapping[str, Any]) -> ActionOutcome:
         match action.name:
             case "create_thread":
                 return await self._create_thread(action, community)
@@ -128,7 +128,7 @@ class Hands:
             lambda _: {"threadId": thread_id, "status": status},
         )
 
-    async def _create_thread(self, action: Action, community: Mapping[str, Any]) -> ActionOutcome:
+    async def _create_thread(self, action: ContractAction, community: Mapping[str, Any]) -> ActionOutcome:
         type: ThreadType = action.get("threadType") or "DISCUSSION"
         title, body = action.text("title"), action.text("body")
         outcome = await self._sent(
@@ -140,7 +140,7 @@ class Hands:
             return outcome
         return await self._shared(outcome, PollReport(community, str(outcome.told["threadId"]), title, body))
 
-    async def _comment(self, action: Action, community: Mapping[str, Any]) -> ActionOutcome:
+    async def _comment(self, action: ContractAction, community: Mapping[str, Any]) -> ActionOutcome:
         thread_id, body = action.text("threadId"), action.text("body")
         outcome = await self._sent(
             action,
@@ -157,7 +157,7 @@ class Hands:
 
     async def _sent(
         self,
-        action: Action,
+        action: ContractAction,
         send: Callable[[], Awaitable[dict[str, Any]]],
         told: Callable[[dict[str, Any]], dict[str, Any]],
     ) -> ActionOutcome:
@@ -196,7 +196,7 @@ class Hands:
 
     # Transactions
 
-    async def _transact(self, action: Action, community: Mapping[str, Any]) -> ActionOutcome:
+    async def _transact(self, action: ContractAction, community: Mapping[str, Any]) -> ActionOutcome:
         performer = self._performer
         if performer is None:
             result: dict[str, Any] = {"error": MISSING}
@@ -220,7 +220,7 @@ class Hands:
 
     # Reading
 
-    async def _read(self, action: Action, community: Mapping[str, Any]) -> ActionOutcome:
+    async def _read(self, action: ContractAction, community: Mapping[str, Any]) -> ActionOutcome:
         read = await self._reader.read(action, community)
         self._standing = ActionOutcome(read.error is None, read.error, done=read.error is None)
         await self._inbox.tell(read.feedback, [action.name])
@@ -248,7 +248,7 @@ def issue_feedback(result: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "issue_feedback", "result": result}
 
 
-def _feedback(action: Action, outcome: ActionOutcome) -> dict[str, Any]:
+def _feedback(action: ContractAction, outcome: ActionOutcome) -> dict[str, Any]:
     if action.name == "tx":
         return tx_feedback(action.told(), {"error": outcome.error})
     named = {name: action.get(name) for name in ("threadId", "title", "status") if action.get(name) is not None}

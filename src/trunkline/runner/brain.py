@@ -24,14 +24,14 @@ from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
 from trunkline.core.usage import Usage
 from trunkline.runner.finishing import on_disk
-from trunkline.runner.prompting import Prompt
+from trunkline.runner.prompting import DecisionPrompt
 from trunkline.store.files import FileStore
 
 #: Characters of one answer: what is longer is no decision.
 MAX_REPLY = 1024 * 1024
 
 #: Says the answer to a prompt, and gives what that used.
-Answering = Callable[[Prompt, TurnStream], Awaitable[Usage | None]]
+Answering = Callable[[DecisionPrompt, TurnStream], Awaitable[Usage | None]]
 
 
 class BrainReply(Value):
@@ -61,7 +61,7 @@ class Brain:
 
     def __init__(
         self,
-        agent_for: Callable[[Prompt], Agent],
+        agent_for: Callable[[DecisionPrompt], Agent],
         *,
         seconds: float,
         window: int | None = None,
@@ -88,7 +88,7 @@ class Brain:
         self._keeping = keeping
         self._close = close
 
-    async def answer(self, prompt: Prompt) -> BrainReply:
+    async def answer(self, prompt: DecisionPrompt) -> BrainReply:
         """Ask once.
 
         Raises:
@@ -102,7 +102,7 @@ class Brain:
         except TimeoutError:
             raise AgentTimeout(f"{_who(agent)} gave no complete answer within {self._seconds:g} s.") from None
 
-    async def _asked(self, agent: Agent, prompt: Prompt) -> BrainReply:
+    async def _asked(self, agent: Agent, prompt: DecisionPrompt) -> BrainReply:
         log = await self._log(agent)
         try:
             session = await Session.open(
@@ -147,7 +147,7 @@ class Answerer:
     capabilities = Capabilities(approval=True)
     session_id: str | None = None
 
-    def __init__(self, answering: Answering, prompt: Prompt) -> None:
+    def __init__(self, answering: Answering, prompt: DecisionPrompt) -> None:
         self._answering = answering
         self._prompt = prompt
         self._stream: TurnStream | None = None

@@ -25,12 +25,12 @@ from trunkline.core.approvals import unknown_tool
 from trunkline.core.events import TextDelta
 from trunkline.core.faults import ConfigError, NoModel, ProviderError
 from trunkline.core.usage import Usage
-from trunkline.models.providers import NAMES, SERVICES, Service
+from trunkline.models.providers import NAMES, SERVICES, CompatibleProvider
 from trunkline.runner import config_parts
 from trunkline.runner.brain import Answerer, Answering, Brain, Keeping
 from trunkline.runner.config import LLM_PROVIDERS, RunnerConfig
 from trunkline.runner.finishing import on_disk
-from trunkline.runner.prompting import Prompt
+from trunkline.runner.prompting import DecisionPrompt
 from trunkline.runner.state import AgentState
 from trunkline.store import names
 from trunkline.store.files import FileStore
@@ -81,7 +81,7 @@ def _replying(replies: Sequence[str], state: AgentState) -> Answering:
     # Other replies are another script, which begins at its beginning.
     name = f"scripted:{sha256(jsontext.dumps(list(replies))).hexdigest()}"
 
-    async def reply(prompt: Prompt, tell: TurnStream) -> Usage | None:
+    async def reply(prompt: DecisionPrompt, tell: TurnStream) -> Usage | None:
         place = await on_disk(lambda: state.next_number(name))
         await tell.say(TextDelta(replies[min(place, len(replies) - 1)]))
         return None
@@ -103,7 +103,7 @@ def _replies(given: Mapping[str, Any]) -> list[str]:
 def _asking(model: Model, max_tokens: int | None) -> Answering:
     """Asks a model, without tools and without a history."""
 
-    async def ask(prompt: Prompt, tell: TurnStream) -> Usage | None:
+    async def ask(prompt: DecisionPrompt, tell: TurnStream) -> Usage | None:
         from trunkline.models.messages import Message, Text
         from trunkline.models.model import Answer, Request, Retrying, TextChunk
 
@@ -131,7 +131,7 @@ def _asking(model: Model, max_tokens: int | None) -> Answering:
 def _guiding(model: Model) -> Answering:
     """Asks a small model in this process, whose answer is held to valid actions."""
 
-    async def ask(prompt: Prompt, tell: TurnStream) -> Usage | None:
+    async def ask(prompt: DecisionPrompt, tell: TurnStream) -> Usage | None:
         from trunkline.runner import guided
 
         text, usage = await guided.answer(model, prompt)
@@ -146,7 +146,7 @@ def _model(kind: str, given: Mapping[str, Any], where: str, compat: Mapping[str,
     from trunkline.models.providers import VARIABLES, ModelSettings
     from trunkline.models.providers import make as make_model
 
-    service = SERVICES.get(kind) or Service("openai")
+    service = SERVICES.get(kind) or CompatibleProvider("openai")
     provider = kind if kind in VARIABLES else service.provider
     base_url = _text(given, "baseUrl")
     # A key of the environment belongs to the provider's own address.

@@ -33,7 +33,7 @@ MAX_ACTIONS = 50
 MAX_NAME = 100
 
 
-class Action(Value):
+class ContractAction(Value):
     """An action that keeps the contract. `fields` are those that the contract names."""
 
     name: str
@@ -65,25 +65,27 @@ class _Wrong(Exception):
     """What a field lacks."""
 
 
-def check(elements: Collection[Any], slugs: Collection[str], *, reading: bool = False) -> list[Action | Invalid]:
+def check(
+    elements: Collection[Any], slugs: Collection[str], *, reading: bool = False
+) -> list[ContractAction | Invalid]:
     """Each element of a decision as an action, or the reason why it is none.
 
     Args:
         slugs: the communities that the agent may act in.
         reading: the actions that only read are allowed.
     """
-    found: list[Action | Invalid] = []
+    found: list[ContractAction | Invalid] = []
     valid = 0
     for element in elements:
         checked = _checked(element, slugs, reading)
-        valid += isinstance(checked, Action)
-        if isinstance(checked, Action) and valid > MAX_ACTIONS:
+        valid += isinstance(checked, ContractAction)
+        if isinstance(checked, ContractAction) and valid > MAX_ACTIONS:
             checked = Invalid(checked.name, f"A decision may have at most {MAX_ACTIONS} actions.")
         found.append(checked)
     return found
 
 
-def _checked(element: Any, slugs: Collection[str], reading: bool) -> Action | Invalid:
+def _checked(element: Any, slugs: Collection[str], reading: bool) -> ContractAction | Invalid:
     if not isinstance(element, Mapping):
         return Invalid(None, "An action must be a JSON object.")
     name = element.get("action")
@@ -98,7 +100,7 @@ def _checked(element: Any, slugs: Collection[str], reading: bool) -> Action | In
         slug = _required(element, "communitySlug")
         if slug not in slugs:
             raise _Wrong("`communitySlug` names no community of the context.")
-        return Action(
+        return ContractAction(
             name, slug, {field: value for field, value in _FIELDS[name](element).items() if value is not None}
         )
     except _Wrong as wrong:

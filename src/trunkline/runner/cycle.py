@@ -25,8 +25,8 @@ from trunkline.runner.actions import NOT_CARRIED_OUT, ActionOutcome, Hands, issu
 from trunkline.runner.brain import AnswerTooLong, Brain, BrainReply
 from trunkline.runner.commlog import CommunicationLog
 from trunkline.runner.config import RunnerConfig
-from trunkline.runner.contract import Action, Invalid
-from trunkline.runner.decision import Decision, NoDecision
+from trunkline.runner.contract import ContractAction, Invalid
+from trunkline.runner.decision import DecisionElements, NoDecision
 from trunkline.runner.finishing import finished, on_disk
 from trunkline.runner.github import Issues
 from trunkline.runner.inbox import Inbox
@@ -223,7 +223,7 @@ class Runner:
         self._note(output=parts.secrets.data(reply.text)[:MAX_OUTPUT], usage=reply.usage)
         return reply
 
-    async def _decide(self, reply: BrainReply) -> Decision:
+    async def _decide(self, reply: BrainReply) -> DecisionElements:
         """What was decided. The output is logged whether or not it can be read."""
         parts = self._parts
         try:
@@ -239,7 +239,7 @@ class Runner:
     async def _log(self, action_types: Sequence[str], said: str) -> None:
         await on_disk(lambda: self._parts.log.append("agent_to_runner", action_types, said))
 
-    async def _act(self, decided: Decision, communities: Mapping[str, Mapping[str, Any]]) -> None:
+    async def _act(self, decided: DecisionElements, communities: Mapping[str, Mapping[str, Any]]) -> None:
         checked = contract.check(decided.elements, communities, reading=self._parts.config.read_actions)
         if decided.cut:
             checked.append(Invalid(None, CUT_OFF))
@@ -248,26 +248,31 @@ class Runner:
         except asyncio.CancelledError:
             for each in checked[len(self._report.results) :]:
                 self._add(
-                    _result(each, ActionOutcome(False, NOT_CARRIED_OUT)) if isinstance(each, Action) else _dropped(each)
+                    _result(each, ActionOutcome(False, NOT_CARRIED_OUT))
+                    if isinstance(each, ContractAction)
+                    else _dropped(each)
                 )
             raise
 
     async def _carry_out(
-        self, checked: list[Action | Invalid], decided: Decision, communities: Mapping[str, Mapping[str, Any]]
+        self,
+        checked: list[ContractAction | Invalid],
+        decided: DecisionElements,
+        communities: Mapping[str, Mapping[str, Any]],
     ) -> None:
         await self._tell_dropped(checked, decided)
-        if not any(isinstance(each, Action) for each in checked):
+        if not any(isinstance(each, ContractAction) for each in checked):
             for each in checked:
                 self._add(_dropped(each))
             reason = next((each.reason for each in checked if isinstance(each, Invalid)), "it is empty.")
             raise _Failure(f"{NO_VALID}: {reason}")
         for each in checked:
-            if isinstance(each, Action):
+            if isinstance(each, ContractAction):
                 await self._perform(each, communities[each.community_slug])
             else:
                 self._add(_dropped(each))
 
-    async def _perform(self, action: Action, community: Mapping[str, Any]) -> None:
+    async def _perform(self, action: ContractAction, community: Mapping[str, Any]) -> None:
         """Carry out an action, and add its result, whatever interrupts it."""
         hands = self._parts.hands
         outcome: ActionOutcome | None = None
@@ -280,7 +285,7 @@ class Runner:
             outcome = hands.standing() if outcome is None else outcome
             self._add(_result(action, outcome), action.told() if outcome.done else None)
 
-    async def _tell_dropped(self, checked: list[Action | Invalid], decided: Decision) -> None:
+    async def _tell_dropped(self, checked: list[ContractAction | Invalid], decided: DecisionElements) -> None:
         inbox = self._parts.inbox
         if not checked:
             error = f"{NO_VALID}: it is empty."
@@ -324,12 +329,12 @@ def _communities(context: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {str(each["slug"]): each for each in context["communities"]}
 
 
-def _dropped(invalid: Action | Invalid) -> dict[str, Any]:
+def _dropped(invalid: ContractAction | Invalid) -> dict[str, Any]:
     reason = invalid.reason if isinstance(invalid, Invalid) else ""
     return {"action": invalid.name, "ok": False, "error": reason}
 
 
-def _result(action: Action, outcome: ActionOutcome) -> dict[str, Any]:
+def _result(action: ContractAction, outcome: ActionOutcome) -> dict[str, Any]:
     return {
         "action": action.name,
         "ok": outcome.ok,

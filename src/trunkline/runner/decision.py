@@ -42,7 +42,7 @@ class NoDecision(Exception):
     """There is none in the output. The text says why, to people and to the model."""
 
 
-class Decision(Value):
+class DecisionElements(Value):
     """The elements of a decision, in order: whatever JSON they are."""
 
     elements: tuple[Any, ...]
@@ -52,7 +52,7 @@ class Decision(Value):
     """How many more actions stand where they do not count."""
 
 
-def read(output: str) -> Decision:
+def read(output: str) -> DecisionElements:
     """The decision in a model's output.
 
     Raises:
@@ -88,7 +88,7 @@ def read(output: str) -> Decision:
     raise NoDecision("No JSON object/array found in LLM output")
 
 
-def action_types(decision: Decision) -> list[str]:
+def action_types(decision: DecisionElements) -> list[str]:
     """The names of its actions, each once, in the order of their first appearance."""
     names = (element.get("action") for element in decision.elements if isinstance(element, dict))
     return list(dict.fromkeys(name.strip() for name in names if isinstance(name, str) and name.strip()))
@@ -115,7 +115,7 @@ class _Read(Value):
     """What a part says: a decision, or why one that seems to be none is none."""
 
     part: Candidate
-    said: Decision | NoDecision
+    said: DecisionElements | NoDecision
 
 
 def _read(part: Candidate, mender: _Mender) -> _Read | None:
@@ -130,11 +130,11 @@ def _read(part: Candidate, mender: _Mender) -> _Read | None:
     return _Read(part, mended) if mended is not None else None
 
 
-def _mended(part: Candidate, mender: _Mender) -> Decision | None:
+def _mended(part: Candidate, mender: _Mender) -> DecisionElements | None:
     return mender.mended(part.text) if _ACTION_MEMBER.search(part.text) else None
 
 
-def _together(read: Sequence[_Read]) -> Decision | None:
+def _together(read: Sequence[_Read]) -> DecisionElements | None:
     """What counts of all that was read, as one decision; None if there is nothing.
 
     Raises:
@@ -143,11 +143,11 @@ def _together(read: Sequence[_Read]) -> Decision | None:
     if not read:
         return None
     # What an empty array takes back is gone, wherever it stands. The array itself decides where it stands.
-    nothing = max((place for place, each in enumerate(read) if each.said == Decision(())), default=0)
+    nothing = max((place for place, each in enumerate(read) if each.said == DecisionElements(())), default=0)
     read = read[nothing:]
     rank = max(each.part.rank for each in read)
     said = [each.said for each in read if each.part.rank == rank]
-    decisions = [each for each in said if isinstance(each, Decision)]
+    decisions = [each for each in said if isinstance(each, DecisionElements)]
     if not decisions:
         raise next(each for each in said if isinstance(each, NoDecision))
     elements: list[Any] = []
@@ -156,17 +156,17 @@ def _together(read: Sequence[_Read]) -> Decision | None:
         # A model that thinks aloud repeats its decision; within one array, it means each.
         elements += [element for element in each.elements if jsontext.dumps(element) not in known]
         known.update(map(jsontext.dumps, each.elements))
-    others = [each.said for each in read if each.part.rank != rank and isinstance(each.said, Decision)]
+    others = [each.said for each in read if each.part.rank != rank and isinstance(each.said, DecisionElements)]
     left_out = {jsontext.dumps(element) for each in others for element in each.elements} - known
     cut = any(each.cut for each in decisions) or len(decisions) < len(said)
-    return Decision(tuple(elements), cut, len(left_out))
+    return DecisionElements(tuple(elements), cut, len(left_out))
 
 
-def _decision(value: Any, cut: bool = False) -> Decision:
+def _decision(value: Any, cut: bool = False) -> DecisionElements:
     if isinstance(value, list):
-        return Decision(tuple(value), cut)
+        return DecisionElements(tuple(value), cut)
     if isinstance(value, dict):
-        return Decision((value,), cut)
+        return DecisionElements((value,), cut)
     raise NoDecision("The LLM output is JSON, but neither an object nor an array")
 
 
@@ -185,7 +185,7 @@ class _Mender:
     def __init__(self) -> None:
         self._work = MAX_MENDING_WORK
 
-    def mended(self, text: str) -> Decision | None:
+    def mended(self, text: str) -> DecisionElements | None:
         """The decision in a text that begins with a bracket; None if there is none after all.
 
         Raises:
@@ -201,7 +201,7 @@ class _Mender:
             return self._repaired(f"{text[: found.last_element]}]", cut=True)
         raise NoDecision("The LLM output was cut off in the middle of an action")
 
-    def _repaired(self, text: str, *, cut: bool) -> Decision | None:
+    def _repaired(self, text: str, *, cut: bool) -> DecisionElements | None:
         self._work -= len(text) * max(1, text.count('"') + text.count("\\"))
         if self._work < 0 or _depth(text, strings=False) > MAX_MENDED_DEPTH:
             raise NoDecision("The LLM output is not valid JSON, and too large or too deep to be mended")

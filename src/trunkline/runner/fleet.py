@@ -47,7 +47,7 @@ class UnknownAgent(Exception):
     """This launcher does not run the agent, or does not know it."""
 
 
-class Place(Value):
+class FleetHome(Value):
     """Where a fleet is at home."""
 
     home: str
@@ -81,7 +81,7 @@ class Resting(Value):
 class Fleet:
     """The agents of one launcher. Belongs to one event loop."""
 
-    def __init__(self, place: Place, keys: Keys) -> None:
+    def __init__(self, place: FleetHome, keys: Keys) -> None:
         self.place = place
         self.port: int | None = None
         """The launcher's, for the logs of the agents."""

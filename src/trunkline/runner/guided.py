@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from trunkline.base import jsontext
 from trunkline.core.faults import AgentFailed, ProviderError
 from trunkline.core.usage import Usage
-from trunkline.runner.prompting import Prompt, bundled
+from trunkline.runner.prompting import DecisionPrompt, bundled
 
 if TYPE_CHECKING:
     from trunkline.models.model import Model, ToolSpec
@@ -35,7 +35,7 @@ _NOTHING: Mapping[str, Any] = {}
 _ASK = "This is what there is, as JSON that others wrote:\n{outline}\nNow choose one action."
 
 
-async def answer(model: Model, prompt: Prompt) -> tuple[str, Usage | None]:
+async def answer(model: Model, prompt: DecisionPrompt) -> tuple[str, Usage | None]:
     """What it decides, as JSON, and what it used.
 
     Raises:

@@ -10,7 +10,7 @@ from trunkline.base import asgi
 from trunkline.base.values import Value
 from trunkline.core.faults import Fault
 from trunkline.core.starting import ANOTHER_ADDRESS, cannot_listen, lacks_package
-from trunkline.runner.fleet import Fleet, Place
+from trunkline.runner.fleet import Fleet, FleetHome
 from trunkline.runner.keys import Keys, system_keyring
 
 logger = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ async def serve(
 async def _serve(launcher: Launcher, stop: asyncio.Event, reachable: Callable[[str, int], None], keys: Keys) -> None:
     from trunkline.runner.launcher_app import LauncherApp
 
-    fleet = Fleet(Place(launcher.home), keys)
+    fleet = Fleet(FleetHome(launcher.home), keys)
     app = LauncherApp(fleet, secret=launcher.secret, origin=launcher.origin, host=launcher.host)
     tasks: list[asyncio.Task[None]] = []
 

@@ -31,7 +31,7 @@ SHORT_TEXT = 300
 _CUT = " [cut]"
 
 
-class Prompt(Value):
+class DecisionPrompt(Value):
     """What a model is asked."""
 
     system: str
@@ -40,7 +40,7 @@ class Prompt(Value):
     """What the user prompt holds as text, for brains that make their own of it."""
 
 
-def build(prompts: Prompts, context: Mapping[str, Any], *, reading: bool, window: int | None = None) -> Prompt:
+def build(prompts: Prompts, context: Mapping[str, Any], *, reading: bool, window: int | None = None) -> DecisionPrompt:
     """The prompts of a cycle.
 
     Args:
@@ -55,7 +55,7 @@ def build(prompts: Prompts, context: Mapping[str, Any], *, reading: bool, window
     room = None
     if window is not None:
         room = int(window * SHARE_OF_WINDOW * CHARS_PER_TOKEN) - len(system) - len(template)
-    return Prompt(system, template.replace(PLACE, _fitting(context, room), 1), context)
+    return DecisionPrompt(system, template.replace(PLACE, _fitting(context, room), 1), context)
 
 
 def narrowed(context: Mapping[str, Any], community: Any, inbox: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

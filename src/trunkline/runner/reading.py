@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trunkline.base.values import Value
-from trunkline.runner.contract import Action
+from trunkline.runner.contract import ContractAction
 from trunkline.wires.sns.drive import Sns, SnsError
 
 #: Sources that are kept in memory: those of many communities. A registered contract does not change under its id.
@@ -33,13 +33,13 @@ class NetworkReader:
         self._comment_limit = comment_limit
         self._cache: OrderedDict[str, Mapping[str, Any]] = OrderedDict()
 
-    async def read(self, action: Action, community: Mapping[str, Any]) -> Read:
+    async def read(self, action: ContractAction, community: Mapping[str, Any]) -> Read:
         """Do what the action asks for."""
         if action.name == "request_contract_source":
             return await self._source(action, community)
         return await self._comments(action)
 
-    async def _source(self, action: Action, community: Mapping[str, Any]) -> Read:
+    async def _source(self, action: ContractAction, community: Mapping[str, Any]) -> Read:
         found = _contract(action, community)
         feedback: dict[str, Any] = {
             "type": "contract_source_feedback",
@@ -64,7 +64,7 @@ class NetworkReader:
         named = {name: contract.get(name) for name in ("id", "name", "chain", "address")}
         return Read({**feedback, "result": {"ok": True, "contract": named, "source": contract.get("source")}})
 
-    async def _comments(self, action: Action) -> Read:
+    async def _comments(self, action: ContractAction) -> Read:
         limit = action.get("commentLimit")
         limit = min(self._comment_limit if limit is None else limit, MAX_COMMENTS)
         feedback: dict[str, Any] = {
@@ -86,7 +86,7 @@ class NetworkReader:
         return Read({**feedback, "result": {"ok": True, "thread": found.get("thread"), "comments": comments}})
 
 
-def _contract(action: Action, community: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _contract(action: ContractAction, community: Mapping[str, Any]) -> Mapping[str, Any] | None:
     contracts = community.get("contracts")
     id, address = action.get("contractId"), action.text("contractAddress").strip().lower()
     for each in contracts if isinstance(contracts, list) else ():

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from trunkline.runner.contract import Action
+from trunkline.runner.contract import ContractAction
 from trunkline.runner.finishing import finished, on_disk
 from trunkline.runner.inbox import Inbox
 from trunkline.runner.state import AgentState, Kept
@@ -53,7 +53,7 @@ class Writes:
         self._inbox = inbox
         self._arrived: list[tuple[dict[str, Any], dict[str, Any]]] = []
 
-    def arrived(self, action: Action) -> dict[str, Any] | None:
+    def arrived(self, action: ContractAction) -> dict[str, Any] | None:
         """What the very same write came to, if this cycle found out that it had arrived after all.
 
         The agent that decides on it again may not have understood that: it would stand there twice.
@@ -61,12 +61,12 @@ class Writes:
         told = action.told()
         return next((found for written, found in self._arrived if written == told), None)
 
-    async def is_open(self, action: Action) -> bool:
+    async def is_open(self, action: ContractAction) -> bool:
         """Whether the very same write was sent, and its fate is not known."""
         told = action.told()
         return any(write.data == told for write in await on_disk(self._state.open_writes))
 
-    async def begin(self, action: Action) -> int:
+    async def begin(self, action: ContractAction) -> int:
         """It is about to be sent."""
         return await on_disk(lambda: self._state.begin_write(action.told()))
 

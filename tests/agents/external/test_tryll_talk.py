@@ -12,17 +12,17 @@ import pytest
 from tests.support.tryll_served import Served, served
 from tests.support.tryll_stub import TryllStub
 from tests.support.tryll_voice import silence, tone, words
-from trunkline.agents.external.tryll_talk import Talk
+from trunkline.agents.external.tryll_talk import TryllTalk
 from trunkline.agents.external.tryll_talk_events import (
     MAX_WAITING,
     Answered,
-    Asked,
-    Heard,
+    AnswerPiece,
     Hushed,
-    Outbox,
+    PromptSent,
     Spoken,
     TalkEvent,
-    Words,
+    TalkEvents,
+    UserTranscript,
 )
 from trunkline.agents.external.tryll_talk_options import TalkOptions
 from trunkline.wires.tryll import messages as m
@@ -39,11 +39,11 @@ async def server(tmp_path: Path) -> AsyncIterator[Served]:
         yield found
 
 
-async def opened(server: Served, options: TalkOptions = MOCK) -> Talk:
-    return await Talk.open(server.host, server.port, options)
+async def opened(server: Served, options: TalkOptions = MOCK) -> TryllTalk:
+    return await TryllTalk.open(server.host, server.port, options)
 
 
-async def told(talk: Talk) -> list[TalkEvent]:
+async def told(talk: TryllTalk) -> list[TalkEvent]:
     """All that is told up to the end."""
     found = []
     async with asyncio.timeout(10):
@@ -52,7 +52,7 @@ async def told(talk: Talk) -> list[TalkEvent]:
     return found
 
 
-async def until(talk: Talk, kind: type[Any]) -> Any:
+async def until(talk: TryllTalk, kind: type[Any]) -> Any:
     async with asyncio.timeout(10):
         while not isinstance(event := await talk.next_event(), kind):
             assert event is not None
@@ -60,7 +60,7 @@ async def until(talk: Talk, kind: type[Any]) -> Any:
 
 
 def over(events: list[TalkEvent]) -> list[str]:
-    return [event.text for event in events if isinstance(event, Heard) and event.kind == "over"]
+    return [event.text for event in events if isinstance(event, UserTranscript) and event.kind == "over"]
 
 
 async def test_hands_free_a_pause_ends_an_utterance_and_no_sound_behind_it_is_lost(server: Served) -> None:
@@ -71,11 +71,13 @@ async def test_hands_free_a_pause_ends_an_utterance_and_no_sound_behind_it_is_lo
         await talk.finish()
         events = await told(talk)
     assert over(events)[:3] == [words(1, 5), words(1, 3), words(1, 4)]
-    assert [event.text for event in events if isinstance(event, Asked)] == [words(1, 5), words(1, 3), words(1, 4)]
+    assert [event.text for event in events if isinstance(event, PromptSent)] == [words(1, 5), words(1, 3), words(1, 4)]
     assert events[-1] == Answered("success")
-    answer = "".join(event.text for event in events[events.index(Asked(words(1, 4))) :] if isinstance(event, Words))
+    answer = "".join(
+        event.text for event in events[events.index(PromptSent(words(1, 4))) :] if isinstance(event, AnswerPiece)
+    )
     assert answer == f"You said: {words(1, 4)}"
-    assert events.index(Heard("start")) < events.index(Heard("partial", words(1, 3)))
+    assert events.index(UserTranscript("start")) < events.index(UserTranscript("partial", words(1, 3)))
 
 
 async def test_sound_at_an_odd_rate_ends_as_any_other(server: Served) -> None:
@@ -93,7 +95,7 @@ async def test_a_key_that_is_released_ends_the_utterance_and_can_be_pressed_agai
             await talk.hear(tone(100 * count) + silence(100))
             await talk.release()
             await talk.hear(tone(500))
-            assert (await until(talk, Asked)).text == words(1, count)
+            assert (await until(talk, PromptSent)).text == words(1, count)
             assert await until(talk, Answered) == Answered("success")
 
 
@@ -101,19 +103,19 @@ async def test_speech_interrupts_the_answer_unless_it_may_not(server: Served) ->
     slow = MOCK.replace(model="mock-slow")
     async with await opened(server, slow) as talk:
         await talk.say("word " * 200)
-        await until(talk, Words)
+        await until(talk, AnswerPiece)
         await talk.listen()
         await talk.hear(tone(300))
         await until(talk, Hushed)
         assert await until(talk, Answered) == Answered("cancelled")
         await talk.hear(silence(600))
-        assert (await until(talk, Asked)).text == words(1, 3)
+        assert (await until(talk, PromptSent)).text == words(1, 3)
     async with await opened(server, slow.replace(barge_in=False)) as talk:
         await talk.say("word " * 200)
-        await until(talk, Words)
+        await until(talk, AnswerPiece)
         await talk.listen()
         await talk.hear(tone(300) + silence(600))
-        assert (await until(talk, Heard)).kind == "start"
+        assert (await until(talk, UserTranscript)).kind == "start"
         assert talk.answering
         talk.hush()
         assert await until(talk, Answered) == Answered("cancelled")
@@ -123,12 +125,12 @@ async def test_whoever_is_deaf_hears_nothing_until_it_listens_again(server: Serv
     async with await opened(server) as talk:
         await talk.listen()
         await talk.hear(tone(300))
-        assert (await until(talk, Heard)).kind == "start"
+        assert (await until(talk, UserTranscript)).kind == "start"
         await talk.deafen()
         await talk.hear(tone(900) + silence(600))
         await talk.listen()
         await talk.hear(tone(200) + silence(600))
-        assert (await until(talk, Asked)).text == words(1, 2)
+        assert (await until(talk, PromptSent)).text == words(1, 2)
 
 
 async def test_silence_is_answered_by_nobody(server: Served) -> None:
@@ -136,14 +138,14 @@ async def test_silence_is_answered_by_nobody(server: Served) -> None:
         await talk.listen()
         await talk.hear(silence(2000))
         await talk.finish()
-        assert await told(talk) == [Heard("over")]
+        assert await told(talk) == [UserTranscript("over")]
 
 
 async def test_without_a_server_there_is_no_conversation() -> None:
     async with TryllStub() as stub:
         port = stub.port
     with pytest.raises(TryllError) as caught:
-        await Talk.open("127.0.0.1", port, MOCK)
+        await TryllTalk.open("127.0.0.1", port, MOCK)
     assert caught.value.code == 1001
 
 
@@ -158,32 +160,32 @@ async def test_a_model_that_cannot_be_had_is_replaced_by_the_next_and_told_of() 
         stub.answers[m.DownloadModelRequest] = download
         stub.answers[m.CreateVoiceInputRequest] = lambda _, asked: [m.CreateVoiceInputResponse(asked.request_id, 7)]
         notices: list[str] = []
-        talk = await Talk.open("127.0.0.1", stub.port, TalkOptions("mock"), notice=notices.append)
+        talk = await TryllTalk.open("127.0.0.1", stub.port, TalkOptions("mock"), notice=notices.append)
         assert (talk.options.stt, talk.options.tts) == ("ears", "good")
         assert notices == ["`best` is not available: nobody has it"]
         await talk.close()
         with pytest.raises(TryllError):
-            await Talk.open("127.0.0.1", stub.port, TalkOptions("mock", tts="best"))
+            await TryllTalk.open("127.0.0.1", stub.port, TalkOptions("mock", tts="best"))
 
 
 async def test_silence_takes_sound_that_waits_and_words_stay() -> None:
-    out = Outbox()
-    out.push(Words("a"))
+    out = TalkEvents()
+    out.push(AnswerPiece("a"))
     out.push(SOUND)
     late = asyncio.create_task(fill(out))
     await asyncio.sleep(0)
     assert not late.done()
     out.push(Hushed())
     await late
-    out.push(Heard("partial", "x"))
-    out.push(Heard("partial", "x y"))
+    out.push(UserTranscript("partial", "x"))
+    out.push(UserTranscript("partial", "x y"))
     out.end()
     found = []
     while (event := await out.get()) is not None:
         found.append(event)
-    assert found == [Words("a"), Hushed(), Heard("partial", "x y")]
+    assert found == [AnswerPiece("a"), Hushed(), UserTranscript("partial", "x y")]
 
 
-async def fill(out: Outbox) -> None:
+async def fill(out: TalkEvents) -> None:
     for _ in range(MAX_WAITING + 5):
         await out.put(SOUND, 0)

@@ -22,7 +22,7 @@ from trunkline.agents.graph.pool import ModelPool
 from trunkline.core.agent import Agent
 from trunkline.runner import brains
 from trunkline.runner.config import normalise
-from trunkline.runner.prompting import Prompt
+from trunkline.runner.prompting import DecisionPrompt
 from trunkline.runner.state import AgentState
 from trunkline.wires.tryll.drive import Tryll
 
@@ -91,7 +91,7 @@ async def brain(folder: Path, text: str) -> str:
     state = AgentState(str(folder), "a")
     given = {"runnerToken": "t", "agentId": "a", "timeoutSec": 25, "brain": {"kind": "agent", "name": SPEC}}
     made = brains.make(normalise(given), {}, state, str(folder))
-    reply = await made.answer(Prompt("Decide.", text))
+    reply = await made.answer(DecisionPrompt("Decide.", text))
     await made.close()
     state.close()
     return reply.text

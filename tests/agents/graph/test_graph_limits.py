@@ -11,7 +11,7 @@ import pytest
 from tests.agents.graph.helpers import Recorder, agent, debug, end, graph, node_names, take
 from tests.support.faults import number
 from trunkline.agents.graph import diagnostics, embedded, interaction, patterns, turn
-from trunkline.agents.graph.embedded import Chunk
+from trunkline.agents.graph.embedded import FoundRecord
 from trunkline.agents.graph.host import LocalHost
 from trunkline.core.fault_table import form_of
 from trunkline.core.faults import Fault, NodeFailed
@@ -173,7 +173,7 @@ async def test_diagnostics_keep_so_many_values_however_short_they_are(monkeypatc
 
 async def test_many_short_records_are_cut_off_like_one_long_text() -> None:
     found = turn.GraphTurn("hi")
-    found.found(turn.Knowledge("lore", (Chunk(0, "0", "r", 0.5),) * 20_000))
+    found.found(turn.Knowledge("lore", (FoundRecord(0, "0", "r", 0.5),) * 20_000))
     gathered = interaction.Interaction(found)
     gathered.update()
     (_, knowledge), whole = gathered.shown()

@@ -17,7 +17,14 @@ from tests.support.loop import until
 from tests.support.tryll_served import served
 from trunkline.agents.graph import patterns
 from trunkline.agents.graph.nodes import strings
-from trunkline.agents.graph.patterns import Aside, PatternBook, PatternError, are_quick, nobody_left, pattern_threads
+from trunkline.agents.graph.patterns import (
+    PatternBook,
+    PatternError,
+    PatternThread,
+    are_quick,
+    nobody_left,
+    pattern_threads,
+)
 from trunkline.wires.tryll import messages as m
 
 #: Many ways to match the same, none of which ends as it should.
@@ -26,7 +33,7 @@ SLOW, MESSAGE = "(?:(x)|(x)|(xx))+(?:a|b)", "x" * 30
 
 async def test_a_session_has_one_thread_at_a_time_and_the_others_are_for_others() -> None:
     threads = pattern_threads()
-    one, other = Aside(threads), Aside(threads)
+    one, other = PatternThread(threads), PatternThread(threads)
     gate = threading.Event()
     begun: list[int] = []
 
@@ -58,8 +65,8 @@ async def test_what_nobody_waits_for_any_more_is_not_begun() -> None:
     threads = pattern_threads()
     gate = threading.Event()
     begun: list[str] = []
-    busy = [asyncio.create_task(Aside(threads).do(lambda _: gate.wait())) for _ in range(patterns.THREADS)]
-    aside = Aside(threads)
+    busy = [asyncio.create_task(PatternThread(threads).do(lambda _: gate.wait())) for _ in range(patterns.THREADS)]
+    aside = PatternThread(threads)
     waits = asyncio.create_task(aside.do(lambda _: begun.append("in vain")))
     await until(lambda: aside.busy)
     waits.cancel()
@@ -80,7 +87,7 @@ def test_patterns_are_not_compiled_for_somebody_who_left() -> None:
 
 
 async def test_a_failure_is_told_and_the_next_one_has_its_turn() -> None:
-    aside = Aside(pattern_threads())
+    aside = PatternThread(pattern_threads())
     with pytest.raises(ZeroDivisionError):
         await aside.do(lambda _: 1 // 0)
     assert await aside.do(lambda _: 1) == 1
@@ -88,7 +95,7 @@ async def test_a_failure_is_told_and_the_next_one_has_its_turn() -> None:
 
 async def test_what_no_thread_takes_leaves_the_turn_to_the_next_one() -> None:
     threads = pattern_threads()
-    aside = Aside(threads)
+    aside = PatternThread(threads)
     threads.shutdown()
     for _ in range(2):
         with pytest.raises(RuntimeError, match="shutdown"):

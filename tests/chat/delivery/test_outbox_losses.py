@@ -12,8 +12,8 @@ from tests.support.loop import until
 from tests.support.scripted_platform import LIMITS, ScriptedPlatform, outbox, settled
 from trunkline.chat.delivery import rows as rows_module
 from trunkline.chat.delivery.answer import StreamedAnswer
+from trunkline.chat.delivery.backoff import DISK_SECONDS
 from trunkline.chat.delivery.losses import LOST
-from trunkline.chat.delivery.patience import DISK_SECONDS
 from trunkline.chat.delivery.rows import PRUNE_SECONDS, SENT_DAYS, UNSETTLED_DAYS, Rows
 from trunkline.chat.delivery.states import State
 from trunkline.chat.delivery.store import DAY_SECONDS, ChatStore

@@ -9,10 +9,10 @@ import pytest
 
 from tests.support.loop import until
 from tests.support.scripted_platform import LIMITS, After, ScriptedPlatform, outbox
-from trunkline.chat.delivery import patience as outbox_patience
+from trunkline.chat.delivery import backoff as outbox_backoff
+from trunkline.chat.delivery.backoff import DISK_SECONDS, LONGEST_ASKED_SECONDS, LONGEST_SECONDS, SendBackoff
 from trunkline.chat.delivery.lane import TEXT_SECONDS
 from trunkline.chat.delivery.outbox import CLOSE_SECONDS, CRASHED, WATCH_SECONDS
-from trunkline.chat.delivery.patience import DISK_SECONDS, LONGEST_ASKED_SECONDS, LONGEST_SECONDS, Patience
 from trunkline.chat.delivery.rows import Rows
 from trunkline.chat.delivery.states import OPEN, TABLE, UNSETTLED, Cause, State, worst
 from trunkline.chat.delivery.store import ChatStore
@@ -42,7 +42,7 @@ async def test_waits_grow_and_end_with_a_failure_that_is_kept_for_people(
     store: ChatStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A day takes the disk too long.
-    monkeypatch.setattr(outbox_patience, "MOST_SECONDS", 3600.0)
+    monkeypatch.setattr(outbox_backoff, "MOST_SECONDS", 3600.0)
     platform = ScriptedPlatform()
     platform.script(*[NotNow("no network")] * 2000)
     box = outbox(platform, store)
@@ -267,12 +267,12 @@ def test_every_state_can_be_left_except_the_last_ones_and_those_are_left_by_peop
 
 
 def test_patience_is_bounded_however_often_one_is_told_to_come_back_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox_patience, "MOST_TRIES", 20)
-    patience = Patience(lambda: 1.0)
-    waits = [patience.wait(0.0, 0.001) for _ in range(20)]
+    monkeypatch.setattr(outbox_backoff, "MOST_TRIES", 20)
+    backoff = SendBackoff(lambda: 1.0)
+    waits = [backoff.wait(0.0, 0.001) for _ in range(20)]
     assert waits[-1] is None
     assert None not in waits[:-1]
-    patience.succeeded()
-    assert patience.wait(0.0) == 1.0
-    assert patience.wait(0.0) == 2.0
-    assert patience.wait(0.0, 10 * LONGEST_ASKED_SECONDS) == LONGEST_ASKED_SECONDS + 1
+    backoff.succeeded()
+    assert backoff.wait(0.0) == 1.0
+    assert backoff.wait(0.0) == 2.0
+    assert backoff.wait(0.0, 10 * LONGEST_ASKED_SECONDS) == LONGEST_ASKED_SECONDS + 1

@@ -12,7 +12,14 @@ from tests.cli.terminal.chat_terminal import CTRL_D, ENTER, ESCAPE, ChatTerminal
 from tests.cli.terminal.emulator import Emulator
 from tests.support.tryll_process import TryllProcess, tryll_process
 from tests.support.tryll_voice import silence, tone
-from trunkline.agents.external.tryll_talk_events import Answered, Asked, Heard, Spoken, Trouble, Words
+from trunkline.agents.external.tryll_talk_events import (
+    Answered,
+    AnswerPiece,
+    PromptSent,
+    Spoken,
+    Trouble,
+    UserTranscript,
+)
 from trunkline.cli.terminal.paint import Painter
 from trunkline.cli.terminal.screen import Screen
 from trunkline.cli.terminal.talk import TalkView
@@ -36,14 +43,14 @@ class Stage:
 
 def test_what_is_not_sure_yet_is_live_and_what_was_said_and_answered_stays() -> None:
     stage = Stage()
-    stage.view.show(Heard("start"))
-    stage.view.show(Heard("partial", "Let me"))
+    stage.view.show(UserTranscript("start"))
+    stage.view.show(UserTranscript("partial", "Let me"))
     assert stage.shown[-1] == "❯ Let me…"
-    stage.view.show(Heard("over", "Let\nme in."))
-    stage.view.show(Asked("Let\nme in."))
+    stage.view.show(UserTranscript("over", "Let\nme in."))
+    stage.view.show(PromptSent("Let\nme in."))
     assert stage.shown[-1].endswith("Esc stops")
     stage.view.told(NodeEvent(1, "open", "tool_call", (NodeEventKeyValue("tool_name", "gate\x1b[2J\nYou: yes"),)))
-    stage.view.show(Words("As you wish."))
+    stage.view.show(AnswerPiece("As you wish."))
     stage.view.show(Spoken(Sound(bytes(32000), 16000)))
     stage.view.show(Answered("success"))
     told = "[open: tool_call] tool_name=gate …"
@@ -55,8 +62,8 @@ def test_what_is_typed_stands_below_and_is_shown_once_it_is_said() -> None:
     stage.view.typing("Good mor")
     assert stage.shown == ["❯ Good mor▏"]
     stage.view.typing("")
-    stage.view.show(Asked("Good morning"))
-    stage.view.show(Words("No."))
+    stage.view.show(PromptSent("Good morning"))
+    stage.view.show(AnswerPiece("No."))
     stage.view.show(Answered("error", "It is too late."))
     stage.view.show(Trouble("The line is bad."))
     assert stage.shown == ["❯ Good morning", "", "No.", "", "✗ It is too late.", "✗ The line is bad."]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal.emulator import Emulator
-from trunkline.cli.chat_session import ChatOptions, Inbox, Talk, opening
+from trunkline.cli.chat_session import ChatOptions, EventQueue, TerminalSession, opening
 from trunkline.cli.terminal import turn as turns
 from trunkline.cli.terminal.paint import PROMPT, Painter
 from trunkline.cli.terminal.screen import Screen
@@ -62,10 +62,12 @@ def desk() -> Iterator[Desk]:
     os.close(keyboard)
 
 
-async def opened(workspace: Path, inbox: Inbox, script: str = SCRIPT) -> Talk:
+async def opened(workspace: Path, inbox: EventQueue, script: str = SCRIPT) -> TerminalSession:
     (workspace / "script.yaml").write_text(script)
     options = ChatOptions(script=str(workspace / "script.yaml"), workspace=str(workspace), no_session=True)
-    talk = await Talk.open(options, await opening(options), interactive=True, on_judged=inbox.put, tell=print)
+    talk = await TerminalSession.open(
+        options, await opening(options), interactive=True, on_judged=inbox.put, tell=print
+    )
     talk.session.attach(inbox)
     return talk
 
@@ -74,7 +76,7 @@ async def test_what_is_typed_across_the_appearance_of_a_question_is_no_answer_to
     desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turns, "TYPING_SECONDS", ENDLESS_SECONDS)
-    inbox = Inbox()
+    inbox = EventQueue()
     talk = await opened(tmp_path, inbox)
     turn = TerminalTurn(talk.session, inbox, desk.screen, desk.view, workspace=str(tmp_path), keyboard=desk.keyboard)
     show = inbox.show
@@ -106,7 +108,7 @@ async def test_what_is_typed_across_the_appearance_of_a_question_is_no_answer_to
 
 
 async def test_one_key_is_the_answer_of_somebody_who_was_not_typing(desk: Desk, tmp_path: Path) -> None:
-    inbox = Inbox()
+    inbox = EventQueue()
     talk = await opened(tmp_path, inbox)
     turn = TerminalTurn(talk.session, inbox, desk.screen, desk.view, workspace=str(tmp_path), keyboard=desk.keyboard)
     running = asyncio.create_task(turn.run(UserMessage("go")))
@@ -122,7 +124,7 @@ async def test_every_key_of_whoever_types_on_puts_the_question_off(
     desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turns, "TYPING_SECONDS", ENDLESS_SECONDS)
-    inbox = Inbox()
+    inbox = EventQueue()
     talk = await opened(tmp_path, inbox)
     # As after an answer during which somebody typed.
     turn = TerminalTurn(
@@ -148,7 +150,7 @@ async def test_every_key_of_whoever_types_on_puts_the_question_off(
     await talk.close()
 
 
-def turn_of(talk: Talk, inbox: Inbox, desk: Desk, workspace: Path) -> TerminalTurn:
+def turn_of(talk: TerminalSession, inbox: EventQueue, desk: Desk, workspace: Path) -> TerminalTurn:
     return TerminalTurn(talk.session, inbox, desk.screen, desk.view, workspace=str(workspace), keyboard=desk.keyboard)
 
 
@@ -162,7 +164,7 @@ turns:
 
 @pytest.mark.parametrize("keys", ["one\\\rtwo", "one\x1b\rtwo"])
 async def test_the_keys_for_a_new_line_begin_one_during_an_answer_too(desk: Desk, tmp_path: Path, keys: str) -> None:
-    inbox = Inbox()
+    inbox = EventQueue()
     talk = await opened(tmp_path, inbox, HANGING)
     turn = turn_of(talk, inbox, desk, tmp_path)
     running = asyncio.create_task(turn.run(UserMessage("go")))
@@ -181,7 +183,7 @@ async def test_the_keys_for_a_new_line_begin_one_during_an_answer_too(desk: Desk
 async def test_ctrl_d_leaves_during_an_answer_and_at_a_question(
     desk: Desk, tmp_path: Path, script: str, shown: str
 ) -> None:
-    inbox = Inbox()
+    inbox = EventQueue()
     talk = await opened(tmp_path, inbox, script)
     turn = turn_of(talk, inbox, desk, tmp_path)
     running = asyncio.create_task(turn.run(UserMessage("go")))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from trunkline.models.voice import frames
-from trunkline.models.voice.child import Talk
+from trunkline.models.voice.child import SpeechQueue
 
 
 class Scripted:
@@ -43,7 +43,7 @@ class Desk:
     def __init__(self) -> None:
         self.speaker = Scripted()
         self.written = b""
-        self.talk = Talk(self.speaker, self._write)
+        self.talk = SpeechQueue(self.speaker, self._write)
 
     def _write(self, data: bytes) -> None:
         self.written += data

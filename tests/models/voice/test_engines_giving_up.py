@@ -13,12 +13,12 @@ import pytest
 from trunkline.models.voice.engines import HEARING_RATE
 from trunkline.models.voice.moonshine import Moonshine
 from trunkline.models.voice.whisper import Whisper
-from trunkline.models.voice.whisper_words import Words
+from trunkline.models.voice.whisper_words import WhisperTokens
 
 SECOND = np.zeros(HEARING_RATE, np.float32)
 #: One that never ends a sentence.
 TOKEN = 5
-MARKS = Words(
+MARKS = WhisperTokens(
     ["<|endoftext|>", "<|startofprev|>", "<|startoftranscript|>", "<|en|>", "<|transcribe|>", "<|notimestamps|>"]
 )
 

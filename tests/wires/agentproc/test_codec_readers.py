@@ -15,7 +15,7 @@ from trunkline.wires.agentproc.codec import LineReader, Reader
 from trunkline.wires.agentproc.codec_auto import AutoReader
 from trunkline.wires.agentproc.codec_ndjson import EventReader
 from trunkline.wires.agentproc.messages import Said
-from trunkline.wires.agentproc.reply import Reply
+from trunkline.wires.agentproc.reply import GrowingReply
 
 READERS: dict[str, Callable[[], Reader]] = {
     "0.1": LineReader,
@@ -55,11 +55,11 @@ def read(reader: Reader, data: bytes, size: int) -> list[Said]:
 def test_any_output_is_read_without_an_error_and_alike_in_any_pieces(name: str, data: bytes, size: int) -> None:
     said = read(READERS[name](), data, max(1, len(data)))
     assert all(isinstance(each, Said) for each in said)
-    reply = Reply(streaming=True, max_chars=100, suffix="...")
+    reply = GrowingReply(streaming=True, max_chars=100, suffix="...")
     assert all(isinstance(each, Said) for each in reply.take(said))
     assert len(reply.text()) <= 103
-    pieces = Reply(streaming=True, max_chars=10**6, suffix="")
-    whole = Reply(streaming=True, max_chars=10**6, suffix="")
+    pieces = GrowingReply(streaming=True, max_chars=10**6, suffix="")
+    whole = GrowingReply(streaming=True, max_chars=10**6, suffix="")
     pieces.take(read(READERS[name](), data, size))
     whole.take(said)
     assert "".join(pieces.partials) == "".join(whole.partials)

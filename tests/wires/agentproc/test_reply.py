@@ -13,11 +13,13 @@ from trunkline.wires.agentproc.messages import (
     Said,
     Session,
 )
-from trunkline.wires.agentproc.reply import GENERIC_ERROR, Reply
+from trunkline.wires.agentproc.reply import GENERIC_ERROR, GrowingReply
 
 
-def reply(*said: Said, streaming: bool = True, max_chars: int = 8000, suffix: str = "...") -> tuple[Reply, list[Said]]:
-    taken = Reply(streaming=streaming, max_chars=max_chars, suffix=suffix)
+def reply(
+    *said: Said, streaming: bool = True, max_chars: int = 8000, suffix: str = "..."
+) -> tuple[GrowingReply, list[Said]]:
+    taken = GrowingReply(streaming=streaming, max_chars=max_chars, suffix=suffix)
     return taken, taken.take(said)
 
 
@@ -123,7 +125,7 @@ def test_sessions_and_errors_count_after_a_cut() -> None:
 
 
 def test_what_was_cut_is_not_kept() -> None:
-    taken = Reply(streaming=True, max_chars=10, suffix="")
+    taken = GrowingReply(streaming=True, max_chars=10, suffix="")
     for _ in range(1000):
         taken.take([Body("x" * 1000)])
     assert sum(map(len, taken._body)) < 50

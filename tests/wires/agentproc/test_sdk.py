@@ -26,7 +26,7 @@ from trunkline.wires.agentproc.sdk import (
     own_id,
     portable_id,
 )
-from trunkline.wires.agentproc.sdk_bridge import Bridge
+from trunkline.wires.agentproc.sdk_bridge import BridgeConnection
 from trunkline.wires.agentproc.sdk_pipes import Signals
 from trunkline.wires.agentproc.serve_dialects import CUT
 
@@ -314,7 +314,7 @@ class Nothing:
 @pytest.mark.parametrize(("dialect", "what"), [("0.1", "There is no message"), ("0.4", "The turn is too long.")])
 def test_what_is_wrong_with_the_input_is_told(dialect: Dialect, what: str) -> None:
     said: list[bytes] = []
-    bridge = Bridge(dialect, {"AGENT_PROTOCOL_VERSION": "0.1"}, Nothing(), said.append)
+    bridge = BridgeConnection(dialect, {"AGENT_PROTOCOL_VERSION": "0.1"}, Nothing(), said.append)
     assert agent(returning("x"))._answer(bridge, None) == 1
     assert len(said) == 1
     assert what in said[0].decode()

@@ -11,7 +11,7 @@ from typing import Any
 from trunkline.agents.coder.settings_flags import flags
 from trunkline.base.config import Config
 from trunkline.base.config_schema import SCHEMA, SERVICES, Keys, Kind, kind_at
-from trunkline.base.config_settled import DEFAULT, Source, in_file
+from trunkline.base.config_settled import DEFAULT, ValueSource, in_file
 from trunkline.base.vocabulary import DEFAULT_ALLOW
 from trunkline.models.providers import VARIABLES
 
@@ -28,7 +28,7 @@ DEFAULTS: Mapping[Keys, Any] = {
 _MORE_VARIABLES = ("mode", "system_prompt")
 
 
-def shown(config: Config, environ: Mapping[str, str]) -> dict[Keys, tuple[Any, Source]]:
+def shown(config: Config, environ: Mapping[str, str]) -> dict[Keys, tuple[Any, ValueSource]]:
     """Every key that somebody says something of, or that has a default; in the schema's order.
 
     Raises:
@@ -55,15 +55,15 @@ def _leaves(table: Mapping[str, Any], path: Keys = ()) -> Iterator[tuple[Keys, A
             yield here, value
 
 
-def _variables(environ: Mapping[str, str]) -> Iterator[tuple[Keys, tuple[Any, Source]]]:
+def _variables(environ: Mapping[str, str]) -> Iterator[tuple[Keys, tuple[Any, ValueSource]]]:
     """What variables say: those of providers, and those that stand for flags."""
     for provider, variables in VARIABLES.items():
         for option, variable in variables.items():
             if value := environ.get(variable):
-                yield ("providers", provider, option), (value, Source("variable", variable))
+                yield ("providers", provider, option), (value, ValueSource("variable", variable))
     said = flags({}, environ)
     said |= {key: value for key in _MORE_VARIABLES if (value := environ.get(f"TRUNKLINE_{key.upper()}"))}
     for key in said:
         # The others are no keys of a file; what comes of them is seen in what is used.
         if kind_at(("default", key)) is not None:
-            yield ("default", key), (said[key], Source("variable", f"TRUNKLINE_{key.upper()}"))
+            yield ("default", key), (said[key], ValueSource("variable", f"TRUNKLINE_{key.upper()}"))

@@ -22,14 +22,14 @@ from typing import Any, Self
 
 from trunkline.agents.external.tryll_talk_events import (
     Answered,
-    Asked,
-    Heard,
+    AnswerPiece,
     Hushed,
-    Outbox,
+    PromptSent,
     Spoken,
     TalkEvent,
+    TalkEvents,
     Trouble,
-    Words,
+    UserTranscript,
 )
 from trunkline.agents.external.tryll_talk_options import TalkOptions, made
 from trunkline.wires.tryll.drive import RemoteAgent, RemoteVoice, Replacement, Reply, Sound, Tryll
@@ -52,7 +52,7 @@ _LOST, _TOO_LONG, _IDLE = 1002, 4105, 4104
 _SAMPLE_BYTES = 2
 
 
-class Talk:
+class TryllTalk:
     """One conversation. Its events are for one reader."""
 
     def __init__(self, tryll: Tryll, agent: RemoteAgent, voice: RemoteVoice, options: TalkOptions) -> None:
@@ -60,7 +60,7 @@ class Talk:
         self._tryll = tryll
         self._agent = agent
         self._voice = voice
-        self._out = Outbox()
+        self._out = TalkEvents()
         self._order = asyncio.Lock()
         """Sound and requests for the voice input, in the order in which they are meant."""
         self._open = False
@@ -191,7 +191,7 @@ class Talk:
                 except TryllError as error:
                     if error.code not in (_IDLE, _LOST):
                         raise
-        self._out.push(Heard("over"))
+        self._out.push(UserTranscript("over"))
 
     async def hear(self, pcm: bytes) -> None:
         """Take some sound. If nobody listens, it is dropped.
@@ -255,7 +255,7 @@ class Talk:
                     raise
                 if error.code == _LOST or not hands_free:
                     self._out.push(Trouble(error.message))
-                self._out.push(Heard("over"))
+                self._out.push(UserTranscript("over"))
             if not hands_free:
                 self._open = False
                 return
@@ -317,9 +317,9 @@ class Talk:
                 # The server stops the turn. What it has sent already may still be waiting, or playing.
                 self._out.push(Hushed())
             if not self._segments:
-                self._out.push(Heard("start"))
+                self._out.push(UserTranscript("start"))
         elif update.kind == Kind.UTTERANCE_FINAL:
-            self._out.push(Heard("over", update.text))
+            self._out.push(UserTranscript("over", update.text))
             if self._voice.reply is not None:
                 self._answer(self._voice.reply)
         else:
@@ -327,7 +327,7 @@ class Talk:
             if update.kind == Kind.SEGMENT_FINAL and update.text:
                 self._segments.append(update.text)
             if text:
-                self._out.push(Heard("partial", text))
+                self._out.push(UserTranscript("partial", text))
 
     # Answers.
 
@@ -339,12 +339,12 @@ class Talk:
         if before is not None and not before.done():
             # It is over on the server, or refused. Two at once would be mixed up.
             await asyncio.wait([before])
-        self._out.push(Asked(reply.message))
+        self._out.push(PromptSent(reply.message))
         hushes = self._out.hushes
         try:
             while (event := await reply.next_event()) is not None:
                 if isinstance(event, str):
-                    await self._out.put(Words(event, isinstance(event, Replacement)), hushes)
+                    await self._out.put(AnswerPiece(event, isinstance(event, Replacement)), hushes)
                 elif isinstance(event, Sound):
                     await self._out.put(Spoken(event), hushes)
         except TryllError as error:

@@ -14,8 +14,8 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from trunkline.agents.external.tryll import JOURNAL_KEY, exchanges
-from trunkline.agents.external.tryll_talk import Talk
-from trunkline.agents.external.tryll_talk_events import Answered, Asked, TalkEvent, Words
+from trunkline.agents.external.tryll_talk import TryllTalk
+from trunkline.agents.external.tryll_talk_events import Answered, AnswerPiece, PromptSent, TalkEvent
 from trunkline.core.agent import Capabilities, Change, Decision, OpenRequest
 from trunkline.core.events import Event, Failed, TextDelta, TurnEnded, UserMessage
 from trunkline.core.faults import Unsupported
@@ -29,13 +29,13 @@ class TalkAgent:
     capabilities = Capabilities(approval=True, resume=True, voice=True)
     session_id: str | None = None
 
-    def __init__(self, talk: Talk, name: str) -> None:
+    def __init__(self, talk: TryllTalk, name: str) -> None:
         self.name = name
         self.forgotten: str | None = None
         """Why what was said before is not known, if it is not."""
         self._talk = talk
         self._request: OpenRequest | None = None
-        self._events: asyncio.Queue[Words | Answered] = asyncio.Queue()
+        self._events: asyncio.Queue[AnswerPiece | Answered] = asyncio.Queue()
 
     async def open(self, request: OpenRequest) -> TalkAgent:
         """Go on with what was said before, where the server takes that back."""
@@ -50,16 +50,16 @@ class TalkAgent:
 
     def take(self, event: TalkEvent, session: Session) -> None:
         """Something happened. What begins a turn is submitted."""
-        if isinstance(event, Asked):
+        if isinstance(event, PromptSent):
             session.submit(UserMessage(event.text))
-        elif isinstance(event, Words | Answered):
+        elif isinstance(event, AnswerPiece | Answered):
             self._events.put_nowait(event)
 
     async def turn(self, message: UserMessage) -> AsyncIterator[Event]:
         said: list[str] = []
         while True:
             event = await self._events.get()
-            if isinstance(event, Words):
+            if isinstance(event, AnswerPiece):
                 said.append(f"\n{event.text}" if event.anew and said else event.text)
                 yield TextDelta(said[-1])
                 continue

@@ -14,20 +14,20 @@ from trunkline.wires.tryll.errors import TryllError
 MAX_WAITING = 64
 
 
-class Heard(Value):
+class UserTranscript(Value):
     """What was understood of the utterance so far. One that is over with no text has no words in it."""
 
     kind: Literal["start", "partial", "over"]
     text: str = ""
 
 
-class Asked(Value):
+class PromptSent(Value):
     """The agent was told this, and is thinking."""
 
     text: str
 
 
-class Words(Value):
+class AnswerPiece(Value):
     """A piece of the answer. `anew`: it takes the place of all that came before."""
 
     text: str
@@ -57,10 +57,10 @@ class Trouble(Value):
     message: str
 
 
-TalkEvent = Heard | Asked | Words | Spoken | Hushed | Answered | Trouble
+TalkEvent = UserTranscript | PromptSent | AnswerPiece | Spoken | Hushed | Answered | Trouble
 
 
-class Outbox:
+class TalkEvents:
     """Events for one reader. What is heard is never waited for; sound and words of an answer may be."""
 
     def __init__(self) -> None:
@@ -78,14 +78,14 @@ class Outbox:
             self.hushes += 1
             self._waiting = deque(each for each in self._waiting if not isinstance(each, Spoken))
             self._room.set()
-        elif isinstance(event, Heard) and event.kind == "partial" and self._waiting:
+        elif isinstance(event, UserTranscript) and event.kind == "partial" and self._waiting:
             last = self._waiting[-1]
-            if isinstance(last, Heard) and last.kind == "partial":
+            if isinstance(last, UserTranscript) and last.kind == "partial":
                 self._waiting.pop()
         self._waiting.append(event)
         self._news.set()
 
-    async def put(self, event: Words | Spoken, hushes: int) -> None:
+    async def put(self, event: AnswerPiece | Spoken, hushes: int) -> None:
         """Tell when there is room. Sound is dropped if silence was wanted since there were `hushes`."""
         while len(self._waiting) >= MAX_WAITING and not self._over:
             self._room.clear()

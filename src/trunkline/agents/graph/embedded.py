@@ -42,7 +42,7 @@ _QUICK = 2000
 EngineOf = Callable[[str], Awaitable[EmbeddingEngine]]
 
 
-class Chunk(Value):
+class FoundRecord(Value):
     """A record that was found: its place among all records, and its cosine distance from what was asked."""
 
     index: int
@@ -51,7 +51,7 @@ class Chunk(Value):
     distance: float
 
 
-class Records:
+class EmbeddedRecords:
     """What a storage is made of. It does not change, and can be referred to weakly."""
 
     __slots__ = ("__weakref__", "columns", "embedding_model", "ids", "size", "texts")
@@ -72,7 +72,7 @@ class EmbeddedStorage:
 
     __slots__ = ("__weakref__", "_engine", "_origin", "_vectors", "records")
 
-    def __init__(self, records: Records, vectors: Vectors, engine: EmbeddingEngine) -> None:
+    def __init__(self, records: EmbeddedRecords, vectors: Vectors, engine: EmbeddingEngine) -> None:
         self.records = records
         self._vectors = vectors
         self._engine = engine
@@ -110,7 +110,7 @@ class EmbeddedStorage:
         column = self.records.columns.get(name)
         return column.values[index] if column is not None else None
 
-    async def search(self, query: str, count: int, predicate: Predicate | None = None) -> list[Chunk]:
+    async def search(self, query: str, count: int, predicate: Predicate | None = None) -> list[FoundRecord]:
         """The nearest records that fit, nearest first.
 
         Raises:
@@ -124,12 +124,12 @@ class EmbeddedStorage:
         vector = checked(self._engine, await self._engine.embed([query]), 1)[0]
         records = self.records
         found = await self._vectors.nearest(vector, count, mask)
-        return [Chunk(at, records.ids[at], records.texts[at], distance) for at, distance in found]
+        return [FoundRecord(at, records.ids[at], records.texts[at], distance) for at, distance in found]
 
 
 async def build(
     name: str,
-    records: Records,
+    records: EmbeddedRecords,
     engine: EmbeddingEngine,
     store: VectorStore,
     progress: Progress | None = None,
@@ -151,7 +151,7 @@ async def build(
     return EmbeddedStorage(records, vectors, engine)
 
 
-def inline(name: str, texts: Sequence[str], embedding_model: str) -> Records:
+def inline(name: str, texts: Sequence[str], embedding_model: str) -> EmbeddedRecords:
     """Records of plain texts.
 
     Raises:
@@ -161,10 +161,10 @@ def inline(name: str, texts: Sequence[str], embedding_model: str) -> Records:
         raise _wrong(name, "there are no strings")
     if not embedding_model:
         raise _wrong(name, "strings need an `embedding_model`")
-    return _weighed(Records(embedding_model, tuple(map(str, range(len(texts)))), tuple(texts), {}))
+    return _weighed(EmbeddedRecords(embedding_model, tuple(map(str, range(len(texts)))), tuple(texts), {}))
 
 
-def inline_records(name: str, text: str, embedding_model: str) -> Records:
+def inline_records(name: str, text: str, embedding_model: str) -> EmbeddedRecords:
     """Records of a JSON object with `records` and, if they have any, `fields`. Those without an `id` are numbered.
 
     Raises:
@@ -202,7 +202,7 @@ def described(root: str | None, path: str, name: str) -> tuple[str, str]:
     return text, model
 
 
-def read_records(root: str | None, path: str, name: str) -> Records:
+def read_records(root: str | None, path: str, name: str) -> EmbeddedRecords:
     """The records that a file describes. Reads two files.
 
     Raises:
@@ -244,7 +244,7 @@ def _description(root: str | None, path: str, name: str) -> tuple[str, str, Mapp
     return model, os.path.join(beside, records_file), about
 
 
-def _records(model: str, given: Any, fields: Mapping[str, Any], name: str) -> Records:
+def _records(model: str, given: Any, fields: Mapping[str, Any], name: str) -> EmbeddedRecords:
     if not isinstance(given, list) or not given:
         raise _wrong(name, "the records must be an array with at least one item")
     if len(given) > MAX_RECORDS:
@@ -256,10 +256,10 @@ def _records(model: str, given: Any, fields: Mapping[str, Any], name: str) -> Re
             raise _wrong(name, f"the `metadata` of record {number} is not an object")
     ids = tuple(record["id"] for record in given)
     texts = tuple(record["text"] for record in given)
-    return Records(model, ids, texts, columns(fields, [record.get("metadata", {}) for record in given]))
+    return EmbeddedRecords(model, ids, texts, columns(fields, [record.get("metadata", {}) for record in given]))
 
 
-def _weighed(records: Records) -> Records:
+def _weighed(records: EmbeddedRecords) -> EmbeddedRecords:
     records.size = weight((records.ids, records.texts, records.columns))
     return records
 

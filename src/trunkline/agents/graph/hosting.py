@@ -20,7 +20,7 @@ from trunkline.agents.graph.embedded import EmbeddedStorage
 from trunkline.agents.graph.hearing.input import Hearing, VoiceInput, open_voice
 from trunkline.agents.graph.mustache import QUICK_TEMPLATES
 from trunkline.agents.graph.nodes import NODES
-from trunkline.agents.graph.patterns import Aside, PatternBook, pattern_threads
+from trunkline.agents.graph.patterns import PatternBook, PatternThread, pattern_threads
 from trunkline.agents.graph.recorded import RecordedAgent, Records
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.shelf_files import StorageFiles
@@ -94,7 +94,7 @@ class SessionHost:
         storage_root: str | None,
         vectors: VectorStore,
         voices: Voices | None,
-        aside: Aside,
+        aside: PatternThread,
         files: StorageFiles,
         describe: DescribeError,
         records: Records | None = None,
@@ -264,7 +264,7 @@ class LocalGraphHost:
 
     def open_session(self, describe: DescribeError = by_kind) -> SessionHost:
         """Begin a session, with a shelf of its own; see `GraphHost`."""
-        aside = Aside(self._pattern_threads)
+        aside = PatternThread(self._pattern_threads)
         return SessionHost(
             self.models, self._storage_root, self._vectors, self._voices, aside, self._files, describe, self._records
         )

@@ -53,7 +53,7 @@ def pattern_threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(THREADS, "patterns")
 
 
-class Aside:
+class PatternThread:
     """What takes a session long with its patterns: in a thread, one thing at a time.
 
     So each session has at most one thing in the queue of the threads. Whoever asks for much waits for their own, and
@@ -114,8 +114,8 @@ class PatternBook:
     For any thread: a few patterns are compiled by the event loop, while a thread is busy with many.
     """
 
-    def __init__(self, aside: Aside | None = None) -> None:
-        self.aside = aside if aside is not None else Aside(pattern_threads())
+    def __init__(self, aside: PatternThread | None = None) -> None:
+        self.aside = aside if aside is not None else PatternThread(pattern_threads())
         """For what takes long."""
         self._lists: WeakValueDictionary[tuple[str, ...], Patterns] = WeakValueDictionary()
         self._kept: WeakValueDictionary[str, Any] = WeakValueDictionary()

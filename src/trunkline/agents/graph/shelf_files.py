@@ -13,7 +13,7 @@ from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from trunkline.agents.graph import confined, embedded, storages
-from trunkline.agents.graph.embedded import EmbeddedStorage, EngineOf, Records
+from trunkline.agents.graph.embedded import EmbeddedRecords, EmbeddedStorage, EngineOf
 from trunkline.agents.graph.storages import StringStorage
 from trunkline.agents.graph.vectors import Progress, VectorStore
 from trunkline.core.graph.ordinals import StringStorageKind
@@ -27,7 +27,7 @@ class StorageFiles:
 
     def __init__(self) -> None:
         self._strings: WeakValueDictionary[_Key, StringStorage] = WeakValueDictionary()
-        self._records: WeakValueDictionary[_Key, Records] = WeakValueDictionary()
+        self._records: WeakValueDictionary[_Key, EmbeddedRecords] = WeakValueDictionary()
         self._embedded: WeakValueDictionary[_Key, EmbeddedStorage] = WeakValueDictionary()
         # Files are read in threads.
         self._lock = Lock()
@@ -65,7 +65,7 @@ class StorageFiles:
             progress(found.record_count, found.record_count)
         return found
 
-    def _read_records(self, root: str | None, path: str, name: str) -> tuple[Records, _Key | None]:
+    def _read_records(self, root: str | None, path: str, name: str) -> tuple[EmbeddedRecords, _Key | None]:
         state = embedded.state(root, path, name)
         return self._once(self._records, state, lambda: embedded.read_records(root, path, name)), state
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from trunkline.agents.graph.embedded import Chunk
+from trunkline.agents.graph.embedded import FoundRecord
 from trunkline.agents.graph.mustache import Template, TemplateError
 from trunkline.base.values import Value
 from trunkline.core.faults import NodeFailed
@@ -95,7 +95,7 @@ class Knowledge(Value, hot=True):
     """What a node found."""
 
     source: str
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[FoundRecord, ...]
 
 
 class GraphTurn:

@@ -21,7 +21,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from trunkline.agents.graph.hearing.turns import Turns
+from trunkline.agents.graph.hearing.threads import DetectionThreads
 from trunkline.core.faults import ModelError, NoRecognizer, NoVoice
 from trunkline.core.graph.ordinals import InferenceEngine
 from trunkline.models.catalog_entry import HEARS, SPEAKS
@@ -47,7 +47,7 @@ class VoicePool:
     """All that hears and speaks. `engine` is an `InferenceEngine`; `SHERPA_ONNX` means the real one, whatever it is."""
 
     def __init__(self, models: SpeechModels) -> None:
-        self.turns = Turns()
+        self.detection = DetectionThreads()
         self._models = models
         self._hearing, self._speaking = asyncio.Lock(), asyncio.Lock()
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Any, cast
 
 from trunkline.agents.graph import confined, embedded
-from trunkline.agents.graph.embedded import EmbeddedStorage, Records
+from trunkline.agents.graph.embedded import EmbeddedRecords, EmbeddedStorage
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.plan import make_nodes
 from trunkline.agents.graph.shelf import Shelf
@@ -60,7 +60,7 @@ class _Shelves(LocalHost):
             raise _Absent from None
 
 
-def _unembedded(records: Records) -> EmbeddedStorage:
+def _unembedded(records: EmbeddedRecords) -> EmbeddedStorage:
     # Nobody searches it: a node that is opened looks at the fields alone.
     return EmbeddedStorage(records, cast(Any, None), cast(Any, None))
 

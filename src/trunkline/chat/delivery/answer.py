@@ -15,9 +15,9 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from trunkline.chat.delivery.backoff import DISK_SECONDS
 from trunkline.chat.delivery.message import SentMessage
 from trunkline.chat.delivery.outbox import Outbox
-from trunkline.chat.delivery.patience import DISK_SECONDS
 from trunkline.chat.delivery.rows import TextBody
 from trunkline.chat.delivery.splitting import advance, closed
 from trunkline.core.faults import ConfigError

@@ -13,9 +13,9 @@ import asyncio
 import os
 from collections.abc import Callable
 
+from trunkline.chat.delivery.backoff import DISK_SECONDS, SendBackoff
 from trunkline.chat.delivery.losses import Losses
 from trunkline.chat.delivery.message import SentMessage
-from trunkline.chat.delivery.patience import DISK_SECONDS, Patience
 from trunkline.chat.delivery.rows import Body, TextBody
 from trunkline.chat.delivery.splitting import closed
 from trunkline.chat.delivery.verdicts import Doubt, Later, Refused, Taken, Unwanted, Verdict, judged
@@ -33,11 +33,11 @@ class Lane:
     """The way to one chat. It has a task while there is something to do."""
 
     def __init__(
-        self, platform: Platform, chat: str, patience: Patience, losses: Losses, trouble: asyncio.Event
+        self, platform: Platform, chat: str, backoff: SendBackoff, losses: Losses, trouble: asyncio.Event
     ) -> None:
         """`trouble` is set when a message failed or is unknown."""
         self._platform = platform
-        self._patience = patience
+        self._backoff = backoff
         self._losses = losses
         self.chat = chat
         self._trouble = trouble
@@ -137,7 +137,7 @@ class Lane:
         """Tell the chat of what was lost, before the next message; False: that one is not to be sent now."""
         verdict = await self._losses.say(self.chat, TEXT_SECONDS)
         await self._record(lambda: self._losses.put_back(lost, verdict))
-        wait = self._patience.wait(_now(), verdict.seconds) if isinstance(verdict, Later) else None
+        wait = self._backoff.wait(_now(), verdict.seconds) if isinstance(verdict, Later) else None
         message.not_before = _now() + (wait or 0.0)
         # Meanwhile it may have become superfluous, or it is time to stop.
         return wait is None and message.is_open and not self._closing
@@ -162,7 +162,7 @@ class Lane:
         """A message was sent, with this result."""
         now = _now()
         if isinstance(verdict, Taken):
-            self._patience.succeeded()
+            self._backoff.succeeded()
             message.taken(verdict.message)
             message.not_before = now + self._platform.limits.edit_seconds
             return
@@ -172,7 +172,7 @@ class Lane:
         may_try_again = not isinstance(verdict, Refused)
         if isinstance(verdict, Doubt) and not self._platform.limits.idempotent:
             may_try_again = False
-        wait = self._patience.wait(now, verdict.seconds) if may_try_again else None
+        wait = self._backoff.wait(now, verdict.seconds) if may_try_again else None
         message.not_before = now + (wait or 0.0)
         if wait is not None:
             outcome = message.again if isinstance(verdict, Doubt) else message.later
@@ -186,14 +186,14 @@ class Lane:
         """A message was changed, with this result. That it was changed twice would harm nobody: doubt is no danger."""
         now = _now()
         if isinstance(verdict, Taken):
-            self._patience.succeeded()
+            self._backoff.succeeded()
             message.changed(body)
             message.not_before = now + self._platform.limits.edit_seconds
         elif isinstance(verdict, Unwanted):
             message.unwanted()
         elif isinstance(verdict, Refused) and not message.row.renewed:
             message.gone(verdict.problem)
-        elif isinstance(verdict, Refused) or (wait := self._patience.wait(now, verdict.seconds)) is None:
+        elif isinstance(verdict, Refused) or (wait := self._backoff.wait(now, verdict.seconds)) is None:
             message.stale(verdict.problem)
             self._trouble.set()
         else:

@@ -18,10 +18,10 @@ import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from trunkline.chat.delivery.backoff import SendBackoff
 from trunkline.chat.delivery.lane import Lane
 from trunkline.chat.delivery.losses import Losses
 from trunkline.chat.delivery.message import SentMessage
-from trunkline.chat.delivery.patience import Patience
 from trunkline.chat.delivery.rows import Body, FileBody, OutboxRow, Rows, TextBody
 from trunkline.chat.delivery.splitting import split
 from trunkline.chat.delivery.states import State, worst
@@ -207,7 +207,7 @@ class Outbox:
         lane = self._lanes.get(chat)
         if lane is None or lane.is_idle:
             busy = {name: each for name, each in self._lanes.items() if not each.is_idle}
-            lane = Lane(self._platform, chat, Patience(self._chance), self._losses, self._trouble)
+            lane = Lane(self._platform, chat, SendBackoff(self._chance), self._losses, self._trouble)
             self._lanes = {**busy, chat: lane}
             self._keep_watch()
         return lane

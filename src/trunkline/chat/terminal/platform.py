@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from trunkline.base import stdio
 from trunkline.chat.platform import Button, File, FileType, Gone, Inbound, Limits, Pressed, SendFailed
-from trunkline.chat.terminal.screen import Screen
+from trunkline.chat.terminal.screen import ChatScreen
 from trunkline.chat.terminal.text import clean
 
 CHAT = "terminal"
@@ -62,13 +62,13 @@ class TerminalPlatform:
         self._news = asyncio.Event()
         self._reader: stdio.StdinReader | None = None
         self._writer: stdio.Writer | None = None
-        self._screen: Screen | None = None
+        self._screen: ChatScreen | None = None
         self._log: _Log | None = None
 
     async def open(self) -> None:
         self._writer = stdio.Writer(self._writing, self._broken)
         if self.is_screen:
-            self._screen = Screen(self._writing, self._put, asks=os.isatty(self._reading))
+            self._screen = ChatScreen(self._writing, self._put, asks=os.isatty(self._reading))
             self._screen.greet()
             if os.isatty(2):
                 self._log = _Log(self._screen.disturbed)

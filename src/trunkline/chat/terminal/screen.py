@@ -32,7 +32,7 @@ _COLUMNS, _ROWS = 80, 24
 _STYLES = re.compile("\x1b\\[[0-9;]*m")
 
 
-class Screen:
+class ChatScreen:
     """Writes to the terminal `fd` through `write`. With `asks`, there is somebody to type."""
 
     def __init__(self, fd: int, write: Callable[[str], None], *, asks: bool) -> None:

@@ -19,11 +19,11 @@ from trunkline.base.signals import handled
 from trunkline.base.writing import write_or_drop
 from trunkline.cli import shelf
 from trunkline.cli.chat_files import mentioned, unfound
-from trunkline.cli.chat_session import ChatOptions, Inbox, Opening, Talk, opening, resume_command
+from trunkline.cli.chat_session import ChatOptions, EventQueue, Opening, TerminalSession, opening, resume_command
 from trunkline.cli.logged import logged
 from trunkline.cli.terminal import commands, words
 from trunkline.cli.terminal.paint import encoding_of, painter_for, writer_to
-from trunkline.cli.terminal.prompt import Prompt
+from trunkline.cli.terminal.prompt import InputPrompt
 from trunkline.cli.terminal.screen import Screen
 from trunkline.cli.terminal.turn import TerminalTurn
 from trunkline.cli.terminal.view import View
@@ -42,8 +42,8 @@ async def converse(options: ChatOptions) -> int:
         ConfigError: it cannot begin.
     """
     opened = await opening(options)
-    inbox = Inbox()
-    talk = await Talk.open(options, opened, interactive=True, on_judged=inbox.put, tell=_tell)
+    inbox = EventQueue()
+    talk = await TerminalSession.open(options, opened, interactive=True, on_judged=inbox.put, tell=_tell)
     chat = TerminalConversation(options, opened, talk, inbox)
     loop = asyncio.get_running_loop()
     running = loop.create_task(chat.run(), name="conversation")
@@ -77,7 +77,7 @@ def _tell(text: str) -> None:
 class TerminalConversation:
     """One sitting at the terminal, with one session after the other. It is what `commands` act on."""
 
-    def __init__(self, options: ChatOptions, opened: Opening, talk: Talk, inbox: Inbox) -> None:
+    def __init__(self, options: ChatOptions, opened: Opening, talk: TerminalSession, inbox: EventQueue) -> None:
         self.workspace = options.directory
         self._options = options
         self._opened = opened
@@ -91,7 +91,7 @@ class TerminalConversation:
         """When a key was last pressed during an answer: whoever types on while the next begins is not answering."""
         self._screen, self.view = on_terminal()
         self.view.traces = options.trace
-        self._prompt = Prompt(
+        self._prompt = InputPrompt(
             commands.offered(),
             lambda command: commands.arguments(command, self.workspace),
             self.workspace,
@@ -168,7 +168,9 @@ class TerminalConversation:
             self.view.note("This is that session.")
             return
         options = self._options.replace(resume=resume, session_id=None)
-        talk = await Talk.open(options, self._opened, interactive=True, on_judged=self._inbox.put, tell=self._tell_now)
+        talk = await TerminalSession.open(
+            options, self._opened, interactive=True, on_judged=self._inbox.put, tell=self._tell_now
+        )
         before, self._talk = self._talk, talk
         if before.resumable:
             self.view.note(f"Session {before.session.id} is kept.")

@@ -46,7 +46,7 @@ _STYLE = Style.from_dict(
 )
 
 
-class Prompt:
+class InputPrompt:
     """Reads what people say. `on_mode` is called when they ask for the next approval mode (Shift-Tab)."""
 
     def __init__(

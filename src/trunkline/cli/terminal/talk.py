@@ -10,7 +10,15 @@ from typing import Self
 from rich.text import Text
 
 from trunkline import __version__
-from trunkline.agents.external.tryll_talk_events import Answered, Asked, Heard, Spoken, TalkEvent, Trouble, Words
+from trunkline.agents.external.tryll_talk_events import (
+    Answered,
+    AnswerPiece,
+    PromptSent,
+    Spoken,
+    TalkEvent,
+    Trouble,
+    UserTranscript,
+)
 from trunkline.base.printable import printable_line
 from trunkline.cli.terminal import commands, words
 from trunkline.cli.terminal.calls import clean, one_line
@@ -84,19 +92,19 @@ class TalkView:
 
     def show(self, event: TalkEvent) -> None:
         match event:
-            case Heard(kind="over", text=text):
+            case UserTranscript(kind="over", text=text):
                 self._heard = ""
                 if text:
                     self._said = text
                     self.view.user(" ".join(text.split()))
-            case Heard(text=text):
+            case UserTranscript(text=text):
                 self._heard = text or "listening"
-            case Asked(text=text):
+            case PromptSent(text=text):
                 if text != self._said:
                     self.view.user(text)
                 self._said = None
                 self.view.show(TurnStarted(UserMessage(text)))
-            case Words(text=text, anew=anew):
+            case AnswerPiece(text=text, anew=anew):
                 self.view.show(TextDelta(f"\n\n{text}" if anew else text))
             case Spoken(sound=sound):
                 self.view.show(Audio(sound.pcm, sound.sample_rate, sound.channels))

@@ -8,7 +8,7 @@ from collections import deque
 
 from rich.text import Text
 
-from trunkline.cli.chat_session import Inbox
+from trunkline.cli.chat_session import EventQueue
 from trunkline.cli.terminal.approval import Question, told
 from trunkline.cli.terminal.calls import clean
 from trunkline.cli.terminal.interrupts import interrupts
@@ -49,7 +49,7 @@ class TerminalTurn:
     def __init__(
         self,
         session: Session,
-        inbox: Inbox,
+        inbox: EventQueue,
         screen: Screen,
         view: View,
         *,

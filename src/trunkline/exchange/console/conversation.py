@@ -17,16 +17,16 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from trunkline.agents.external.tryll_talk import Talk
+from trunkline.agents.external.tryll_talk import TryllTalk
 from trunkline.agents.external.tryll_talk_events import (
     Answered,
-    Asked,
-    Heard,
+    AnswerPiece,
     Hushed,
+    PromptSent,
     Spoken,
     TalkEvent,
     Trouble,
-    Words,
+    UserTranscript,
 )
 from trunkline.agents.external.tryll_talk_options import TalkOptions
 from trunkline.base import jsontext
@@ -78,7 +78,7 @@ class ConsoleConversation:
     def __init__(self, where: Where, page: ConsolePage) -> None:
         self._where = where
         self._page = page
-        self._talk: Talk | None = None
+        self._talk: TryllTalk | None = None
         self._running: asyncio.Task[None] | None = None
         self._form: tuple[int, int] | None = None
         self.over = asyncio.Event()
@@ -137,7 +137,9 @@ class ConsoleConversation:
         try:
             try:
                 where = self._where
-                opening = Talk.open(where.host, where.port, options, progress=_Progress(news), notice=_notice(news))
+                opening = TryllTalk.open(
+                    where.host, where.port, options, progress=_Progress(news), notice=_notice(news)
+                )
                 talk = await opening
             finally:
                 telling.cancel()
@@ -168,12 +170,12 @@ class ConsoleConversation:
 
     async def _show(self, event: TalkEvent) -> None:
         match event:
-            case Heard():
+            case UserTranscript():
                 await self._tell("heard", kind=event.kind, text=event.text)
-            case Asked():
+            case PromptSent():
                 self._form = None
                 await self._tell("asked", text=event.text)
-            case Words():
+            case AnswerPiece():
                 await self._tell("words", text=event.text, anew=event.anew)
             case Spoken():
                 form = (event.sound.sample_rate, event.sound.channels)
@@ -196,7 +198,7 @@ class ConsoleConversation:
         self.over.set()
 
 
-async def _do(talk: Talk, wanted: Mapping[str, Any]) -> None:
+async def _do(talk: TryllTalk, wanted: Mapping[str, Any]) -> None:
     match wanted.get("type"):
         case "listen":
             await talk.listen()

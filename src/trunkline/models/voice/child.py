@@ -33,7 +33,7 @@ class Speaker(Protocol):
         """Let go of what is being said. Called by another thread."""
 
 
-class Talk:
+class SpeechQueue:
     """The texts to be said, and the one that is."""
 
     def __init__(self, speaker: Speaker, write: Callable[[bytes], None]) -> None:
@@ -98,11 +98,11 @@ def serve(load: Callable[[], Speaker]) -> NoReturn:
         while view:
             view = view[os.write(writing, view) :]
 
-    talk: SimpleQueue[Talk] = SimpleQueue()
+    talk: SimpleQueue[SpeechQueue] = SimpleQueue()
 
     def listen() -> None:
         incoming = frames.Frames()
-        ready: Talk | None = None
+        ready: SpeechQueue | None = None
         while data := os.read(reading, _READ_BYTES):
             ready = ready or talk.get()
             for kind, body in incoming.feed(data):
@@ -117,7 +117,7 @@ def serve(load: Callable[[], Speaker]) -> NoReturn:
 
     threading.Thread(target=listen_and_end, daemon=True).start()
     speaker = load()
-    made = Talk(speaker, write)
+    made = SpeechQueue(speaker, write)
     talk.put(made)
     write(frames.record(frames.READY, rate=speaker.sample_rate))
     while True:

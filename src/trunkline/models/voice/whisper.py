@@ -18,7 +18,7 @@ from trunkline.models.llama_server import default_threads
 from trunkline.models.voice import mel
 from trunkline.models.voice.decoding import ThreadedRecognizer
 from trunkline.models.voice.engines import HEARING_RATE, SpeechError
-from trunkline.models.voice.whisper_words import FILE, Words
+from trunkline.models.voice.whisper_words import FILE, WhisperTokens
 
 if TYPE_CHECKING:
     from trunkline.models.voice.sound import Samples
@@ -55,7 +55,7 @@ class Whisper(ThreadedRecognizer):
     longest_seconds = LONGEST_SECONDS
     segment_seconds = SEGMENT_SECONDS
 
-    def __init__(self, name: str, model: Any, words: Words) -> None:
+    def __init__(self, name: str, model: Any, words: WhisperTokens) -> None:
         super().__init__(name)
         self._model = model
         self._words = words
@@ -133,14 +133,14 @@ def _is_echo(text: str, hotwords: tuple[str, ...]) -> bool:
     return bool(told) and told.issuperset(_WORD.findall(text.lower()))
 
 
-def _load(path: str, threads: int) -> tuple[Any, Words]:
+def _load(path: str, threads: int) -> tuple[Any, WhisperTokens]:
     try:
         import ctranslate2
     except ImportError:
         raise SpeechError(f"The engine that hears is not installed. {adding('voice')}") from None
     folder = os.path.dirname(path)
     try:
-        words = Words.read(os.path.join(folder, FILE))
+        words = WhisperTokens.read(os.path.join(folder, FILE))
         model = ctranslate2.models.Whisper(folder, device="cpu", compute_type="int8", intra_threads=threads)
     except Exception as error:  # each library has its own kinds
         raise SpeechError(f"`{os.path.basename(path)}` cannot be loaded ({type(error).__name__}).") from None

@@ -26,7 +26,7 @@ _PARTS = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+|\
 _PART_BYTES = 128
 
 
-class Words:
+class WhisperTokens:
     """Those of one model."""
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -39,7 +39,7 @@ class Words:
         self._bytes = {character: byte for byte, character in enumerate(_characters())}
 
     @classmethod
-    def read(cls, path: str) -> Words:
+    def read(cls, path: str) -> WhisperTokens:
         """Those of a file. Blocks.
 
         Raises:

@@ -22,7 +22,7 @@ class TxResult(Value):
     hash: str | None = None
 
 
-class Settled(Value):
+class SettledTransaction(Value):
     """What became known of an earlier `tx`, and the `action` that asked for it (its members, as far as they are told
     again)."""
 

@@ -33,7 +33,7 @@ from trunkline.runner.chain import caps, outcome, reverts, simulation
 from trunkline.runner.chain.abi import Refusal
 from trunkline.runner.chain.jsonrpc import RpcFault, RpcRefused
 from trunkline.runner.chain.ledger import OPEN, Ledger, TransactionRow
-from trunkline.runner.chain.outcome import Settled, TxResult
+from trunkline.runner.chain.outcome import SettledTransaction, TxResult
 from trunkline.runner.chain.planning import Plan, plan
 from trunkline.runner.chain.rpc import Rpc
 from trunkline.runner.chain.sending import Sender
@@ -114,7 +114,7 @@ class TxPerformer:
         self._in_flight = None
         return done
 
-    async def settle(self) -> list[Settled]:
+    async def settle(self) -> list[SettledTransaction]:
         """What became known since: ends of transactions that were open, and what became of approved ones, which are
         sent here. Oldest first; if it is much, the rest comes with the next call."""
         self._handed = []
@@ -130,7 +130,9 @@ class TxPerformer:
                 logger.warning("open transactions could not be looked up: %s", self._clean(str(error)))
             for row in await asyncio.to_thread(ledger.untold, self._agent):
                 handed.append((ledger, row.id, row.state))
-                told.append(Settled(f"{chain_id}-{row.id}", self._clean(row.plan.action), self._clean(_said(row))))
+                told.append(
+                    SettledTransaction(f"{chain_id}-{row.id}", self._clean(row.plan.action), self._clean(_said(row)))
+                )
         self._handed = handed
         return told
 

@@ -40,7 +40,7 @@ from trunkline.wires.agentproc.messages import (
     Withdrawn,
 )
 from trunkline.wires.agentproc.profile import Profile, Protocol
-from trunkline.wires.agentproc.reply import Reply
+from trunkline.wires.agentproc.reply import GrowingReply
 
 #: More requests than this in one turn are not shown to anybody, and denied.
 MAX_REQUESTS = 1000
@@ -117,7 +117,7 @@ class Run:
         self._tap = tap
         self._wake_up = wake_up
         self._environ = dict(os.environ) if environ is None else environ
-        self._reply = Reply(
+        self._reply = GrowingReply(
             streaming=profile.streaming and turn.streaming,
             max_chars=profile.max_reply_chars,
             suffix=profile.truncation_suffix,

@@ -30,7 +30,7 @@ from trunkline.wires.agentproc.messages import (
 GENERIC_ERROR = "The agent reported an error."
 
 
-class Reply:
+class GrowingReply:
     """The reply of one turn, as it grows."""
 
     def __init__(self, *, streaming: bool, max_chars: int, suffix: str) -> None:

@@ -37,7 +37,7 @@ from trunkline.core.faults import LocalProtocolError, RemoteProtocolError
 from trunkline.wires.agentproc import codec, sdk_pipes, serve_input
 from trunkline.wires.agentproc.codec import own_id, portable_id
 from trunkline.wires.agentproc.messages import Attachment
-from trunkline.wires.agentproc.sdk_bridge import Bridge
+from trunkline.wires.agentproc.sdk_bridge import BridgeConnection
 from trunkline.wires.agentproc.sdk_pipes import Signals
 from trunkline.wires.agentproc.serve_input import local_path
 
@@ -62,7 +62,7 @@ class AgentError(Exception):
 class Turn:
     """One message, and what can be said while it is answered. Its methods may be called from any thread."""
 
-    def __init__(self, bridge: Bridge) -> None:
+    def __init__(self, bridge: BridgeConnection) -> None:
         self._bridge = bridge
         self._told = bridge.told()
         self._session_id = self._bridge_knows = self._told.session_id
@@ -174,7 +174,7 @@ class AgentProcess:
             sys.stderr.write(f"{remark}\n")
         try:
             reading, writing = claim(needs_input=False)
-            bridge = Bridge(dialect, environ, sdk_pipes.Input(reading), sdk_pipes.PipeOutput(writing))
+            bridge = BridgeConnection(dialect, environ, sdk_pipes.Input(reading), sdk_pipes.PipeOutput(writing))
             code: int | str | None = self._answer(bridge, signals)
         except SystemExit as left:
             code = left.code
@@ -190,14 +190,14 @@ class AgentProcess:
         `stdin` is what a bridge of dialect 0.4 writes: the line of the turn, then answers to `ask`.
         """
         said: list[bytes] = []
-        bridge = Bridge(serve_input.dialect_of(environ), environ, _Given(stdin), said.append)
+        bridge = BridgeConnection(serve_input.dialect_of(environ), environ, _Given(stdin), said.append)
         try:
             code = self._answer(bridge, None)
         except SystemExit as error:
             code = error.code if isinstance(error.code, int) else int(error.code is not None)
         return b"".join(said).decode().split("\n")[:-1], code
 
-    def _answer(self, bridge: Bridge, signals: Signals | None) -> int:
+    def _answer(self, bridge: BridgeConnection, signals: Signals | None) -> int:
         try:
             turn = Turn(bridge)
         except RemoteProtocolError as fault:

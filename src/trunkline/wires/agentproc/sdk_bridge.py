@@ -13,7 +13,7 @@ from trunkline.wires.agentproc.messages import Dialect, PermissionRequest, TurnR
 from trunkline.wires.agentproc.serve_dialects import dialect_writer
 
 
-class Source(Protocol):
+class BridgeInput(Protocol):
     """Standard input."""
 
     def line(self) -> bytes:
@@ -31,11 +31,11 @@ class Source(Protocol):
         """
 
 
-class Bridge:
+class BridgeConnection:
     """Who asked for the turn. `say` what its `writer` gives."""
 
     def __init__(
-        self, dialect: Dialect, environ: Mapping[str, str], source: Source, write: Callable[[bytes], object]
+        self, dialect: Dialect, environ: Mapping[str, str], source: BridgeInput, write: Callable[[bytes], object]
     ) -> None:
         self._dialect: Dialect = dialect
         self._environ = environ

@@ -9,10 +9,10 @@ from time import process_time
 import pytest
 
 from trunkline.agents.graph.drawing.layers import layered
-from trunkline.agents.graph.drawing.layout import Edge, Layout, Shape, arrange
+from trunkline.agents.graph.drawing.layout import Box, Edge, Layout, arrange
 
 
-def crowd(count: int, seed: int, *, back: float = 0.1) -> tuple[dict[str, Shape], list[Edge]]:
+def crowd(count: int, seed: int, *, back: float = 0.1) -> tuple[dict[str, Box], list[Edge]]:
     """Boxes of many sizes with up to two exits each, some of which lead back or nowhere near."""
     dice = random.Random(seed)
     shapes = {}
@@ -20,9 +20,7 @@ def crowd(count: int, seed: int, *, back: float = 0.1) -> tuple[dict[str, Shape]
     for number in range(count):
         exits = ["a", "b"][: dice.randint(1, 2)]
         width = dice.choice((80.0, 140.0, 260.0))
-        shapes[str(number)] = Shape(
-            width, dice.choice((40.0, 90.0, 150.0)), {name: width / len(exits) for name in exits}
-        )
+        shapes[str(number)] = Box(width, dice.choice((40.0, 90.0, 150.0)), {name: width / len(exits) for name in exits})
         for name in exits:
             ahead = dice.randrange(number, min(count, number + 6))
             target = dice.randrange(number + 1) if dice.random() < back else ahead
@@ -31,7 +29,7 @@ def crowd(count: int, seed: int, *, back: float = 0.1) -> tuple[dict[str, Shape]
     return shapes, edges
 
 
-def assert_sound(shapes: dict[str, Shape], layout: Layout) -> None:
+def assert_sound(shapes: dict[str, Box], layout: Layout) -> None:
     boxes = {
         name: (place.x, place.y, place.x + shapes[name].width, place.y + shapes[name].height)
         for name, place in layout.places.items()
@@ -71,14 +69,14 @@ def test_boxes_do_not_overlap_and_lines_go_down_or_round_the_side(seed: int) -> 
 
 
 def test_one_box_two_boxes_and_a_box_that_leads_to_itself() -> None:
-    shape = Shape(100.0, 50.0, {"a": 50.0, "b": 50.0})
+    shape = Box(100.0, 50.0, {"a": 50.0, "b": 50.0})
     for edges in ([], [Edge("0", "a", "0")], [Edge("0", "a", "1"), Edge("0", "b", "1"), Edge("1", "a", "0")]):
         shapes = {"0": shape, "1": shape} if len(edges) > 1 else {"0": shape}
         assert_sound(shapes, arrange(shapes, edges, "0"))
 
 
 def test_a_long_line_is_straight_where_there_is_room() -> None:
-    shapes = {str(number): Shape(100.0, 50.0, {"a": 50.0, "b": 50.0}) for number in range(8)}
+    shapes = {str(number): Box(100.0, 50.0, {"a": 50.0, "b": 50.0}) for number in range(8)}
     edges = [Edge(str(number), "a", str(number + 1)) for number in range(7)] + [Edge("0", "b", "7")]
     layout = arrange(shapes, edges, "0")
     assert_sound(shapes, layout)
@@ -107,7 +105,7 @@ def test_what_nothing_leads_to_stands_right_above_what_it_leads_to() -> None:
 
 @pytest.mark.slow
 def test_the_largest_graph_that_there_can_be_is_drawn_in_time() -> None:
-    shapes = {str(number): Shape(200.0, 90.0, {"a": 90.0, "b": 90.0}) for number in range(256)}
+    shapes = {str(number): Box(200.0, 90.0, {"a": 90.0, "b": 90.0}) for number in range(256)}
     chain = [Edge(str(number), "a", str(number + 1)) for number in range(255)]
     dice = random.Random(1)
     began = process_time()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trunkline.agents.graph.drawing import recorded
-from trunkline.agents.graph.drawing.recorded import Step, decision
+from trunkline.agents.graph.drawing.recorded import RecordedNode, decision
 from trunkline.core.faults import ConfigError
 
 
@@ -31,7 +31,7 @@ def test_values_of_other_types_count_as_nothing() -> None:
         ' "status": [], "wall_ms": -1, "tokens_generated": true, "error": [], "interaction": {"a": 1}}'
     )
     turn = recorded.read(odd)
-    assert turn.steps == (Step("1", "", "", 0.0, {}), Step("", "", "", 0.0, {"b": "c"}))
+    assert turn.steps == (RecordedNode("1", "", "", 0.0, {}), RecordedNode("", "", "", 0.0, {"b": "c"}))
     assert (turn.status, turn.wall_ms, turn.tokens, turn.error, turn.message) == ("", 0.0, 0, "", "")
 
 
@@ -63,4 +63,4 @@ def test_values_of_other_types_count_as_nothing() -> None:
     ],
 )
 def test_what_each_node_decided_is_told_in_a_few_words(kind: str, data: dict[str, str], told: str) -> None:
-    assert decision(Step("a", kind, "taken", 0.0, data)) == told
+    assert decision(RecordedNode("a", kind, "taken", 0.0, data)) == told

@@ -12,7 +12,7 @@ import pytest
 from trunkline.agents.graph.hearing.input import MAX_HOTWORDS, open_voice
 from trunkline.agents.graph.hearing.mock import MockUtterance
 from trunkline.agents.graph.hearing.real import RealUtterance
-from trunkline.agents.graph.hearing.turns import Turns
+from trunkline.agents.graph.hearing.threads import DetectionThreads
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.core.fault_table import form_of
 from trunkline.core.faults import Fault
@@ -33,7 +33,7 @@ class Silent:
     def __init__(self) -> None:
         self.asked: list[object] = []
         self.errors: list[Fault] = []
-        self.turns = Turns()
+        self.detection = DetectionThreads()
 
     async def recognizer(self, name: str, engine: int) -> Recognizer:
         self.asked.append((name, engine))

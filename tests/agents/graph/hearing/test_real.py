@@ -12,10 +12,10 @@ import pytest
 from tests.agents.graph.hearing.world import AtOnce, Counter, Loudness, Told, World
 from tests.support.loop import run, until
 from tests.support.tryll_voice import silence, tone
-from trunkline.agents.graph.hearing import turns
+from trunkline.agents.graph.hearing import threads
 from trunkline.agents.graph.hearing.pcm import Format
 from trunkline.agents.graph.hearing.real import Ears, RealUtterance, sane_threshold
-from trunkline.agents.graph.hearing.turns import Turns
+from trunkline.agents.graph.hearing.threads import DetectionThreads
 from trunkline.agents.graph.hearing.utterance import ListeningOptions
 from trunkline.core.fault_table import form_of
 from trunkline.models.voice.engines import SpeechError
@@ -50,7 +50,7 @@ async def test_that_somebody_speaks_is_told_while_they_do() -> None:
 def test_partials_grow_one_at_a_time_and_leave_others_as_long_as_they_took(
     takes: float, pause: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "_threads", AtOnce)
+    monkeypatch.setattr(threads, "_threads", AtOnce)
 
     async def speak() -> World:
         world = World()
@@ -77,7 +77,7 @@ def test_partials_grow_one_at_a_time_and_leave_others_as_long_as_they_took(
 def test_a_slow_recognizer_has_partials_all_the_same_in_a_speech_without_pauses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(turns, "_threads", AtOnce)
+    monkeypatch.setattr(threads, "_threads", AtOnce)
 
     async def speak() -> list[float]:
         world = World()
@@ -160,8 +160,8 @@ async def test_who_has_many_microphones_keeps_nobody_else_waiting() -> None:
             assert gate.wait(20)
             return super().feed(pcm)
 
-    session = Turns()
-    many = [World(detector=Stuck, turns=session) for _ in range(8)]
+    session = DetectionThreads()
+    many = [World(detector=Stuck, detection=session) for _ in range(8)]
     hostile = [asyncio.ensure_future(world.say(tone(1000), 10**6)) for world in many]
     try:
         async with asyncio.timeout(5):
@@ -320,7 +320,9 @@ async def test_sound_is_kept_no_longer_than_somebody_may_ask_for_it() -> None:
 
 async def test_too_long_is_too_long() -> None:
     told = Told()
-    utterance = RealUtterance(Ears(Counter(), Loudness, Turns()), ListeningOptions(Format(), 500, True, 1000), told)
+    utterance = RealUtterance(
+        Ears(Counter(), Loudness, DetectionThreads()), ListeningOptions(Format(), 500, True, 1000), told
+    )
     await utterance.feed(tone(3000))
     assert [form_of(error.kind).tryll for error in told.errors] == [4105]
     assert utterance.over

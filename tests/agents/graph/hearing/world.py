@@ -11,7 +11,7 @@ import numpy as np
 
 from trunkline.agents.graph.hearing.pcm import Format
 from trunkline.agents.graph.hearing.real import Ears, RealUtterance
-from trunkline.agents.graph.hearing.turns import Turns
+from trunkline.agents.graph.hearing.threads import DetectionThreads
 from trunkline.agents.graph.hearing.utterance import ListeningOptions
 from trunkline.core.faults import Fault
 from trunkline.models.voice.engines import Detector
@@ -127,11 +127,11 @@ class World:
         format: Format | None = None,
         hotwords: Sequence[str] = (),
         detector: Callable[[], Detector] = Loudness,
-        turns: Turns | None = None,
+        detection: DetectionThreads | None = None,
     ) -> None:
         self.recognizer = Counter()
         self.told = Told()
-        ears = Ears(self.recognizer, detector, turns or Turns(), hotwords=hotwords)
+        ears = Ears(self.recognizer, detector, detection or DetectionThreads(), hotwords=hotwords)
         self.utterance = RealUtterance(ears, ListeningOptions(format or Format(), 500, hands_free), self.told)
 
     async def say(self, pcm: bytes, step: int = 3200) -> None:

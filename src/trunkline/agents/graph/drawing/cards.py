@@ -7,8 +7,8 @@ from math import fsum
 from typing import Any
 
 from trunkline.agents.graph.drawing import words
-from trunkline.agents.graph.drawing.layout import Shape
-from trunkline.agents.graph.drawing.recorded import Step, decision
+from trunkline.agents.graph.drawing.layout import Box
+from trunkline.agents.graph.drawing.recorded import RecordedNode, decision
 from trunkline.agents.graph.params import rules_of
 from trunkline.base.values import Value
 from trunkline.core.graph.description import NodeDescription, NodeParams, ToolDefinition
@@ -54,10 +54,10 @@ class Card(Value):
     time: str
     runs: tuple[int, ...]
     """When the node ran: numbers from 1."""
-    shape: Shape
+    shape: Box
 
 
-def card(node: NodeDescription, params: NodeParams, steps: Sequence[tuple[int, Step]] = ()) -> Card:
+def card(node: NodeDescription, params: NodeParams, steps: Sequence[tuple[int, RecordedNode]] = ()) -> Card:
     """The card of a node, and of its steps in a turn with their numbers."""
     time = milliseconds(fsum(step.ms for _, step in steps)) if steps else ""
     time_width = words.width(time, LINE_SIZE) + _TIME_GAP if time else 0.0
@@ -79,7 +79,7 @@ def card(node: NodeDescription, params: NodeParams, steps: Sequence[tuple[int, S
     slots = {exit_name: slot + spare for exit_name, slot in slots.items()}
     height = PADDING + NAME_HEIGHT + TYPE_HEIGHT + LINE_HEIGHT * len(lines) + PADDING / 2 + EXIT_HEIGHT
     runs = tuple(number for number, _ in steps)
-    return Card(name, full_name, rules.type, tuple(lines), exits, time, runs, Shape(width, height, slots))
+    return Card(name, full_name, rules.type, tuple(lines), exits, time, runs, Box(width, height, slots))
 
 
 def _line_width(line: Line) -> float:
@@ -148,7 +148,7 @@ def _line(key: str, text: str) -> Line:
 # What was done.
 
 
-def _done(steps: Sequence[tuple[int, Step]]) -> list[Line]:
+def _done(steps: Sequence[tuple[int, RecordedNode]]) -> list[Line]:
     if not steps:
         return []
     _, last = steps[-1]

@@ -28,7 +28,7 @@ _STRAIGHT = 6.0
 Point = tuple[float, float]
 
 
-class Shape(Value):
+class Box(Value):
     """A box: its size, and how wide the place of each exit is, which together are no wider than the box."""
 
     width: float
@@ -44,7 +44,7 @@ class Edge(Value):
     target: str
 
 
-class Place(Value):
+class BoxPosition(Value):
     """The upper left corner of a box, and where each of its exits is: its left end."""
 
     x: float
@@ -63,13 +63,13 @@ class Route(Value):
 class Layout(Value):
     """A picture that begins at 0, 0."""
 
-    places: Mapping[str, Place]
+    places: Mapping[str, BoxPosition]
     routes: tuple[Route, ...]
     width: float
     height: float
 
 
-def arrange(shapes: Mapping[str, Shape], edges: Sequence[Edge], start: str) -> Layout:
+def arrange(shapes: Mapping[str, Box], edges: Sequence[Edge], start: str) -> Layout:
     """Find a place for every box and a way for every edge."""
     names = list(shapes)
     number = {name: index for index, name in enumerate(names)}
@@ -78,7 +78,7 @@ def arrange(shapes: Mapping[str, Shape], edges: Sequence[Edge], start: str) -> L
 
 
 class _Arrangement:
-    def __init__(self, shapes: Mapping[str, Shape], names: list[str], edges: Sequence[Edge], found: Layered) -> None:
+    def __init__(self, shapes: Mapping[str, Box], names: list[str], edges: Sequence[Edge], found: Layered) -> None:
         self._names = names
         self._edges = edges
         self._found = found
@@ -236,7 +236,7 @@ class _Arrangement:
         for vertex, name in enumerate(self._names):
             corner = x[vertex] - self._width(vertex) / 2
             exits = {exit_name: corner + offset for exit_name, offset in self._exits[vertex].items()}
-            places[name] = Place(corner, tops[self._rank[vertex]], exits)
+            places[name] = BoxPosition(corner, tops[self._rank[vertex]], exits)
         routes: dict[int, Route] = {}
         for number, path in enumerate(self._found.paths):
             if not self._found.back[number]:

@@ -17,7 +17,7 @@ MAX_BYTES = 8 * 1024 * 1024
 MAX_STEPS = 10_000
 
 
-class Step(Value):
+class RecordedNode(Value):
     """A node that ran. `exit` is empty if it did not come to its end."""
 
     name: str
@@ -30,7 +30,7 @@ class Step(Value):
 class Recorded(Value):
     """A turn."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[RecordedNode, ...]
     status: str = ""
     wall_ms: float = 0.0
     tokens: int = 0
@@ -86,10 +86,10 @@ def read(found: Any) -> Recorded:
     )
 
 
-def _step(node: Mapping[str, Any]) -> Step:
+def _step(node: Mapping[str, Any]) -> RecordedNode:
     data = node.get("data")
     texts = {key: value for key, value in data.items() if isinstance(value, str)} if isinstance(data, dict) else {}
-    return Step(_text(node, "name"), _text(node, "type"), _text(node, "exit"), _number(node, "ms"), texts)
+    return RecordedNode(_text(node, "name"), _text(node, "type"), _text(node, "exit"), _number(node, "ms"), texts)
 
 
 def _said(found: Mapping[str, Any], kind: str) -> str:
@@ -115,7 +115,7 @@ def _number(of: Mapping[str, Any], key: str) -> float:
     return float(value) if 0 <= value < 1e12 else 0.0
 
 
-def decision(step: Step) -> str:
+def decision(step: RecordedNode) -> str:
     """What a node decided, beyond the exit that it took; empty if there is nothing to say."""
     data = step.data
     match step.type:

@@ -23,8 +23,8 @@ from trunkline.agents.graph.drawing.cards import (
     card,
     milliseconds,
 )
-from trunkline.agents.graph.drawing.layout import Edge, Layout, Place, Point, Route, Shape, arrange
-from trunkline.agents.graph.drawing.recorded import Recorded, Step
+from trunkline.agents.graph.drawing.layout import Box, BoxPosition, Edge, Layout, Point, Route, arrange
+from trunkline.agents.graph.drawing.recorded import Recorded, RecordedNode
 from trunkline.agents.graph.drawing.style import FAMILIES, stylesheet
 from trunkline.agents.graph.params import exits_of
 from trunkline.core.faults import ConfigError
@@ -47,7 +47,7 @@ _MAX_NUMBERS = 4
 
 _PILL_HEIGHT = 24.0
 _START, _END = "message", "END"
-_PILL = Shape(66.0, _PILL_HEIGHT, {})
+_PILL = Box(66.0, _PILL_HEIGHT, {})
 
 
 def draw(graph: GraphDescription, *, title: str = "", about: str = "", turn: Recorded | None = None) -> str:
@@ -82,7 +82,7 @@ class _Picture:
             if node.name in params
         }
         exits = {name: exits_of(each) for name, each in params.items()}
-        shapes: dict[str, Shape] = {_START_KEY: _PILL}
+        shapes: dict[str, Box] = {_START_KEY: _PILL}
         shapes |= {_node_key(name): each.shape for name, each in self._cards.items()}
         edges = [Edge(_START_KEY, "", _node_key(graph.start_node))]
         for name, to in exits.items():
@@ -181,7 +181,7 @@ class _Picture:
         yield _text(place.x + _PILL.width / 2, place.y + 16, "pill-text", text)
         yield "</g>"
 
-    def _node(self, number: int, name: str, each: Card, place: Place) -> Iterator[str]:
+    def _node(self, number: int, name: str, each: Card, place: BoxPosition) -> Iterator[str]:
         kinds = ["node"]
         if each.runs:
             kinds.append("ran")
@@ -214,7 +214,7 @@ class _Picture:
         yield from _badge(each, place)
         yield "</g>"
 
-    def _exits(self, key: str, each: Card, place: Place) -> Iterator[str]:
+    def _exits(self, key: str, each: Card, place: BoxPosition) -> Iterator[str]:
         bottom = place.y + each.shape.height
         top = bottom - EXIT_HEIGHT
         yield f'<path class="rule" d="M{place.x:.1f} {top:.1f}h{each.shape.width:.1f}"/>'
@@ -226,9 +226,9 @@ class _Picture:
             yield _text(left + each.shape.exits[name] / 2, bottom - 7, f"exit{taken}", shown)
 
 
-def _steps(graph: GraphDescription, turn: Recorded | None) -> Mapping[str, list[tuple[int, Step]]]:
+def _steps(graph: GraphDescription, turn: Recorded | None) -> Mapping[str, list[tuple[int, RecordedNode]]]:
     names = {node.name for node in graph.nodes}
-    found: dict[str, list[tuple[int, Step]]] = {}
+    found: dict[str, list[tuple[int, RecordedNode]]] = {}
     for number, step in enumerate(turn.steps if turn is not None else (), 1):
         if step.name not in names:
             raise ConfigError(
@@ -248,7 +248,7 @@ def _reached(start: str, exits: Mapping[str, Mapping[str, str]]) -> set[str]:
     return seen
 
 
-def _badge(each: Card, place: Place) -> Iterator[str]:
+def _badge(each: Card, place: BoxPosition) -> Iterator[str]:
     """When the node ran, on its upper left corner."""
     if not each.runs:
         return

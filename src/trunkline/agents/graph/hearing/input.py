@@ -9,7 +9,7 @@ from typing import Protocol
 from trunkline.agents.graph.hearing.mock import MockUtterance
 from trunkline.agents.graph.hearing.pcm import Format, ready
 from trunkline.agents.graph.hearing.real import Ears, RealUtterance, sane_threshold
-from trunkline.agents.graph.hearing.turns import Turns
+from trunkline.agents.graph.hearing.threads import DetectionThreads
 from trunkline.agents.graph.hearing.utterance import ListeningOptions, Utterance
 from trunkline.agents.graph.storages import KIND_NAMES, StringStorage
 from trunkline.core.faults import NotListening, WrongStorage
@@ -30,8 +30,8 @@ class Hearing(Protocol):
     """Where engines come from; `voices.VoicePool` is one. `engine` is an `InferenceEngine`."""
 
     @property
-    def turns(self) -> Turns:
-        """The session's turns at detecting speech."""
+    def detection(self) -> DetectionThreads:
+        """Where the session detects speech."""
 
     async def recognizer(self, name: str, engine: int) -> Recognizer:
         """The recognizer of a model, loaded.
@@ -94,7 +94,7 @@ async def open_voice(
     ears = Ears(
         await hearing.recognizer(described.model_name, engine),
         partial(hearing.detector, threshold),
-        hearing.turns,
+        hearing.detection,
         threshold=threshold,
         pad_ms=described.vad_speech_pad_ms,
         hotwords=hotwords,

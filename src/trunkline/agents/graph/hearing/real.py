@@ -20,7 +20,7 @@ from functools import partial
 
 from trunkline.agents.graph.hearing.pcm import Mono, Resampler
 from trunkline.agents.graph.hearing.segments import Edge, Segmenter
-from trunkline.agents.graph.hearing.turns import Turns
+from trunkline.agents.graph.hearing.threads import DetectionThreads
 from trunkline.agents.graph.hearing.utterance import ListeningOptions, Utterance
 from trunkline.core.faults import NoRecognizer
 from trunkline.core.graph.turns import TranscriptListener
@@ -47,7 +47,7 @@ class Ears:
         self,
         recognizer: Recognizer,
         detector: Callable[[], Detector],
-        turns: Turns,
+        detection: DetectionThreads,
         *,
         threshold: float = _DEFAULT_THRESHOLD,
         pad_ms: int = 250,
@@ -55,7 +55,7 @@ class Ears:
     ) -> None:
         self.recognizer = recognizer
         self.detector = detector
-        self.turns = turns
+        self.detection = detection
         self.threshold = threshold
         self.pad_ms = min(pad_ms, _MAX_PAD_MS)
         self.hotwords = tuple(hotwords)
@@ -131,7 +131,7 @@ class RealUtterance(Utterance):
     async def _hear(self, pcm: bytes) -> None:
         if self._hurried.done():
             return
-        sound, found = await self._ears.turns.take(partial(self._detect, pcm))
+        sound, found = await self._ears.detection.take(partial(self._detect, pcm))
         segments = self._segments
         if segments is None or self.over:
             return

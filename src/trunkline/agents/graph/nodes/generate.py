@@ -27,7 +27,7 @@ _AS: dict[int, Role] = {
 _BEFORE = (Placement.BEFORE_USER_AS_USER, Placement.BEFORE_USER_AS_SYSTEM)
 
 
-class Answering(ModelNode[A]):
+class AnsweringNode(ModelNode[A]):
     """A node that lets a model answer, whatever becomes of it then."""
 
     template_field = "template"
@@ -94,7 +94,7 @@ class Answering(ModelNode[A]):
         turn.settle()
 
 
-class Generate(Answering[GenerateParams]):
+class Generate(AnsweringNode[GenerateParams]):
     """The answer goes out as it is generated (`stream`), or whole."""
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Generic, TypeVar
 
 from trunkline.agents.graph.dialog import Dialog
-from trunkline.agents.graph.embedded import Chunk, EmbeddedStorage
+from trunkline.agents.graph.embedded import EmbeddedStorage, FoundRecord
 from trunkline.agents.graph.filters import FilterError, Predicate
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes.base import Node
@@ -45,7 +45,7 @@ class SearchNode(Node[S], Generic[S]):
         except FilterError as error:
             raise self.wrong(str(error), BadParameter) from None
 
-    async def search(self, turn: GraphTurn, count: int) -> list[Chunk]:
+    async def search(self, turn: GraphTurn, count: int) -> list[FoundRecord]:
         """The nearest records that fit the filter; none for an empty message.
 
         Raises:
@@ -64,7 +64,7 @@ class SearchNode(Node[S], Generic[S]):
         except Exception as error:
             raise self.failed(error) from error
 
-    def near(self, chunk: Chunk) -> bool:
+    def near(self, chunk: FoundRecord) -> bool:
         """Whether a record is within the threshold, which is the largest distance; 0 is none."""
         return not self.params.threshold or chunk.distance <= self.params.threshold
 

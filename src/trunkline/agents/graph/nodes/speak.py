@@ -9,7 +9,7 @@ from contextlib import aclosing
 from trunkline.agents.graph.dialog import Dialog
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes.base import Node
-from trunkline.agents.graph.nodes.generate import Answering
+from trunkline.agents.graph.nodes.generate import AnsweringNode
 from trunkline.agents.graph.sentences import Sentence, Sentences
 from trunkline.agents.graph.speaking import MAX_WAITING, Mouth, merged
 from trunkline.agents.graph.turn import AnswerSound, Delta, GraphTurn, TurnEvent
@@ -62,7 +62,7 @@ class Speak(Node[SpeakParams]):
         yield from cut.rest()
 
 
-class GenerateAndSpeak(Answering[GenerateAndSpeakParams]):
+class GenerateAndSpeak(AnsweringNode[GenerateAndSpeakParams]):
     """Each sentence is said while the model thinks of the next. Of an answer that is cut off, what was said stays."""
 
     _voice: Voice | None = None

@@ -291,7 +291,7 @@ class RemoteAgent:
             return
         self._current = None
         if self._home is not None:
-            self._home.turns.forget(self.id, reply)
+            self._home.replies.forget(self.id, reply)
         self._free.release()
         self._remember(reply)
 

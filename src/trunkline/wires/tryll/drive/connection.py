@@ -30,8 +30,8 @@ from trunkline.wires.tryll.codec import (
     frame,
 )
 from trunkline.wires.tryll.drive.events import Voice, call
+from trunkline.wires.tryll.drive.pending import PendingReplies
 from trunkline.wires.tryll.drive.turn import Reply, TurnFrame
-from trunkline.wires.tryll.drive.turns import Turns
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
     PROTOCOL_VERSION,
@@ -100,7 +100,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         """Who hears what the nodes of an agent tell, in a turn or not. They raise nothing."""
         self.voices: dict[int, Voice] = {}
         """Voice inputs, by their ids."""
-        self.turns = Turns()
+        self.replies = PendingReplies()
         self._numbers = numbers
         self._framer = Framer()
         self._transport: asyncio.Transport | None = None
@@ -203,11 +203,11 @@ class ClientConnection(asyncio.BufferedProtocol):
         number = next(self._numbers)
         data = _framed(SendMessageRequest(number, agent_id, text))
         reply.sent(number)
-        self.turns.begin(agent_id, reply)
+        self.replies.begin(agent_id, reply)
         try:
             await self._send(data)
         except BaseException:
-            self.turns.forget(agent_id, reply)
+            self.replies.forget(agent_id, reply)
             raise
 
     def write(self, message: FromClient) -> None:
@@ -294,7 +294,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _of_turn(self, message: TurnFrame) -> None:
         if isinstance(message, NodeEvent) and message.agent_id in self.listeners:
             self.listeners[message.agent_id](message)
-        reply = self.turns.of(message)
+        reply = self.replies.of(message)
         if reply is not None:
             reply.feed(message)
 
@@ -341,11 +341,11 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._end(error)
         elif pending is not None:
             pending.fail(error)
-        elif (reply := self.turns.asked(message.request_id)) is not None:
+        elif (reply := self.replies.asked(message.request_id)) is not None:
             reply.lose(error)
         elif not message.request_id and message.voice_input_id in self.voices:
             self.voices[message.voice_input_id].complain(error)
-        elif not message.request_id and (reply := self.turns.expected(message.agent_id)) is not None:
+        elif not message.request_id and (reply := self.replies.expected(message.agent_id)) is not None:
             # What was said to the agent, it was not told.
             reply.lose(error)
         elif not message.request_id:
@@ -370,7 +370,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._begun.exception()
         for pending in list(self._pending.values()):
             pending.fail(error)
-        self.turns.lose(error)
+        self.replies.lose(error)
         for voice in list(self.voices.values()):
             voice.lose(error)
         if self._transport is not None:

@@ -353,7 +353,7 @@ class _Unasked:
         """The answer that is to come."""
         reply = Reply(cls(link, agent), text, TURN_SECONDS, check=True)
         reply.sent(0)
-        link.turns.expect(agent.id, reply)
+        link.replies.expect(agent.id, reply)
         agent.expect(reply)
         return reply
 
@@ -366,5 +366,5 @@ class _Unasked:
 
     def ended(self, reply: Reply) -> None:
         """See `Conduct`."""
-        self._link.turns.forget(self._agent_id, reply)
+        self._link.replies.forget(self._agent_id, reply)
         self._agent.heard_out(reply)

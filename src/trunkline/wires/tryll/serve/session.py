@@ -25,7 +25,7 @@ from trunkline.wires.tryll.serve.history import HISTORY
 from trunkline.wires.tryll.serve.quota import MAX_KEPT_BYTES, MAX_SAID_BYTES, MemoryQuota
 from trunkline.wires.tryll.serve.requests import REQUESTS, Reporter
 from trunkline.wires.tryll.serve.scheduler import RequestScheduler
-from trunkline.wires.tryll.serve.turns import AgentSlot, ServedTurn
+from trunkline.wires.tryll.serve.turns import ServedAgent, ServedTurn
 from trunkline.wires.tryll.serve.voice import VOICE_REQUESTS, VoiceInputs
 
 if TYPE_CHECKING:
@@ -57,10 +57,10 @@ class Session(RequestScheduler):
         super().__init__(connection)
         self.host: HostSession | None = None
         """None until the session is configured."""
-        self._agents: dict[int, AgentSlot] = {}
+        self._agents: dict[int, ServedAgent] = {}
         self._count = 0
         """How many agents there have been."""
-        self._leaving: dict[int, AgentSlot] = {}
+        self._leaving: dict[int, ServedAgent] = {}
         """Agents that are destroyed as soon as they are idle."""
         self._turns = 0
         """How many are under way."""
@@ -152,7 +152,7 @@ class Session(RequestScheduler):
         """Give back the size of something when nobody has it any more: not the session, and no agent either."""
         finalize(kept, self.kept.give_back, size).atexit = False
 
-    def heard(self, seat: AgentSlot) -> None:
+    def heard(self, seat: ServedAgent) -> None:
         """The conversation of an agent is another one. Where there is no room for it, its beginning is forgotten."""
         size = seat.agent.history_size()
         self.said.taken += size - seat.said
@@ -223,11 +223,11 @@ class Session(RequestScheduler):
         agent, size = await self.keep(make, request, 3003)
         self._count += 1
         agent_id = self.connection.id << AGENT_BITS | self._count
-        self._agents[agent_id] = AgentSlot(agent_id, agent, size)
+        self._agents[agent_id] = ServedAgent(agent_id, agent, size)
         self.server.agents += 1
         self.say(m.CreateAgentResponse(request.request_id, agent_id))
 
-    def seat(self, agent_id: int) -> AgentSlot:
+    def seat(self, agent_id: int) -> ServedAgent:
         """An agent of this session.
 
         Raises:
@@ -239,7 +239,7 @@ class Session(RequestScheduler):
             raise TryllError(3002 if ours and 0 < number <= self._count else 3001)
         return found
 
-    def waits(self, seat: AgentSlot, request: m.Message, size: int) -> bool:
+    def waits(self, seat: ServedAgent, request: m.Message, size: int) -> bool:
         """Whether the agent changes: then the request is for what it will be, and is handled when it is that."""
         if not seat.changing:
             return False
@@ -314,7 +314,7 @@ class Session(RequestScheduler):
         self._leaving[seat.id] = self._agents.pop(seat.id)
         seat.when_idle(lambda: self._destroyed(seat, request.request_id))
 
-    def _destroyed(self, seat: AgentSlot, request_id: int) -> None:
+    def _destroyed(self, seat: ServedAgent, request_id: int) -> None:
         del self._leaving[seat.id]
         self.server.agents -= 1
         self.kept.give_back(seat.size)
@@ -334,7 +334,7 @@ class Session(RequestScheduler):
         self.beside(lambda asked: self._change(seat, asked, params), request, size)
         seat.changing = True
 
-    async def _change(self, seat: AgentSlot, request: m.ChangeAgentParamRequest, params: m.NodeParams) -> None:
+    async def _change(self, seat: ServedAgent, request: m.ChangeAgentParamRequest, params: m.NodeParams) -> None:
         name, size = request.node_name, weight(params)
         more = size - seat.changed.get(name, 0)
         try:

@@ -33,7 +33,7 @@ _ERROR = Ending(TurnStatus.ERROR)
 _CANCELLED = Ending(TurnStatus.CANCELLED)
 
 
-class AgentSlot:
+class ServedAgent:
     """An agent in its session. `next` is to be done as soon as it has changed, and `then` as soon as it is idle."""
 
     __slots__ = ("agent", "changed", "changing", "id", "next", "said", "size", "then", "turn")
@@ -80,7 +80,7 @@ class ServedTurn:
     __slots__ = ("_cancelled", "_connection", "_final", "_spoken", "_waiter", "begun", "request_id", "seat", "size",
                  "task")  # fmt: skip
 
-    def __init__(self, connection: ServerConnection, seat: AgentSlot, request_id: int, size: int) -> None:
+    def __init__(self, connection: ServerConnection, seat: ServedAgent, request_id: int, size: int) -> None:
         self._connection = connection
         self.seat = seat
         self.request_id = request_id

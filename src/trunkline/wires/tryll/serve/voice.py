@@ -26,7 +26,7 @@ from trunkline.wires.tryll.serve.scheduler import Lane
 
 if TYPE_CHECKING:
     from trunkline.wires.tryll.serve.session import Session
-    from trunkline.wires.tryll.serve.turns import AgentSlot
+    from trunkline.wires.tryll.serve.turns import ServedAgent
 
 logger = logging.getLogger(__name__)
 
@@ -306,7 +306,7 @@ class _Listener:
         if seat is not None and seat.turn is not None:
             seat.turn.cancel()
 
-    def _seat(self) -> AgentSlot | None:
+    def _seat(self) -> ServedAgent | None:
         try:
             return self._session.seat(self._agent_id)
         except TryllError:

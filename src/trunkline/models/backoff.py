@@ -10,7 +10,7 @@ from collections.abc import Callable
 FIRST_SECONDS = 0.5
 LONGEST_SECONDS = 8.0
 
-#: After this long somebody should be told, unless the provider itself asked for more patience.
+#: After this long somebody should be told, unless the provider itself asked for more time.
 GIVE_UP_SECONDS = 30.0
 
 #: The most that a provider can make us wait, in all. Beyond, the person who waits decides.
@@ -25,7 +25,7 @@ def _chance() -> float:
     return os.urandom(1)[0] / 255
 
 
-class Patience:
+class RequestBackoff:
     """For one question to a provider, from its first try to its last. `give_up`: seconds, unless more is asked for."""
 
     def __init__(self, now: float, chance: Callable[[], float] = _chance, *, give_up: float = GIVE_UP_SECONDS) -> None:

@@ -16,7 +16,7 @@ from trunkline.wires.tryll.messages import NodeEvent, TtsAudioFormatFrame, TtsAu
 _WITHOUT_ID = (NodeEvent, TtsAudioFormatFrame, TtsAudioFrame)
 
 
-class Turns:
+class PendingReplies:
     """Replies that wait for frames, by the agent."""
 
     def __init__(self) -> None:

@@ -35,7 +35,7 @@ MOST_TRIES = 1000
 DISK_SECONDS = 5.0
 
 
-class Patience:
+class SendBackoff:
     """The tries of one chat since it last took something. Each process has its own: after a restart there is one more.
 
     When they are used up, each message that waits is tried once more, and fails.

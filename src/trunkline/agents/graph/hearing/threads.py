@@ -19,7 +19,7 @@ T = TypeVar("T")
 DETECTING_THREADS = 2
 
 
-class Turns:
+class DetectionThreads:
     """Those of one session."""
 
     def __init__(self) -> None:
