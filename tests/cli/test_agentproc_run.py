@@ -100,7 +100,7 @@ class TestProcess:
         monkeypatch.setenv("PATH", "/usr/bin:/bin")
         done = run("claude-code")
         assert done.returncode == 127
-        assert "Install it with: npm install -g @anthropic-ai/claude-code" in done.stderr
+        assert "Install it with:\n    npm install -g @anthropic-ai/claude-code\n" in done.stderr
 
     def test_a_profile_that_cannot_be_loaded_is_a_message_and_exit_2(self, tmp_path: Path) -> None:
         path = tmp_path / "p.yaml"

@@ -18,7 +18,7 @@ from tests.support.hub_server import REPOSITORY, Hub, gguf, hub_serving
 from tests.support.package_index import Index, Model, serving, settings_of_nobody
 from trunkline.base.extras import install_hint
 from trunkline.cli import models, table
-from trunkline.models import catalog, fetch_http, llama_server
+from trunkline.models import catalog, fetch_http, installed
 
 PATIENCE_SECONDS = 20.0
 
@@ -103,9 +103,9 @@ def test_pull_prints_where_the_model_is_and_its_progress_elsewhere(model: Model,
 def test_pull_says_at_its_end_whether_the_model_can_be_used(
     model: Model, index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(llama_server, "has_engine", lambda: True)
+    monkeypatch.setattr(installed, "missing_extra", lambda engine: None)
     assert "`tiny` is ready: try `trunkline chat --provider local --model tiny`." in invoke("pull", "tiny").stderr
-    monkeypatch.setattr(llama_server, "has_engine", lambda: False)
+    monkeypatch.setattr(installed, "missing_extra", lambda engine: "local")
     missing = invoke("pull", "tiny").stderr
     assert "The engine for local models is not installed." in missing
     assert install_hint("local") in missing
@@ -220,7 +220,7 @@ def hub(model: Model, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 
 
 def test_pull_chooses_a_file_of_a_repository_and_says_which(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llama_server, "has_engine", lambda: True)
+    monkeypatch.setattr(installed, "missing_extra", lambda engine: None)
     result = invoke("pull", REPOSITORY)
     assert result.exit_code == 0, result.output
     assert Path(result.stdout.strip()).read_bytes() == hub.files[SMALL]

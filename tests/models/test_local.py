@@ -12,7 +12,7 @@ import pytest
 
 from trunkline.base.extras import install_hint
 from trunkline.core.faults import ConfigError, ProviderError, TooLong
-from trunkline.models import llama_server, local_gguf
+from trunkline.models import installed, local_gguf
 from trunkline.models.llama import Llama
 from trunkline.models.llama_server import LEAST_WINDOW
 from trunkline.models.local import LocalModel
@@ -58,9 +58,16 @@ def test_a_file_that_is_not_there_or_no_model_is_an_error(tmp_path: Path) -> Non
 
 def test_without_the_engine_the_error_says_how_to_get_it(tmp_path: Path) -> None:
     path = gguf_file(tmp_path / "a.gguf")
-    with mock.patch.object(llama_server, "ENGINE", "no_such_package"):
+    with mock.patch.object(installed, "find_spec", return_value=None):
         with pytest.raises(ConfigError, match=re.escape(install_hint("local"))):
             LocalModel(settings(str(path)))
+
+
+def test_who_lacks_engine_and_model_is_told_of_both_in_the_order_in_which_they_are_needed() -> None:
+    with mock.patch.object(installed, "find_spec", return_value=None), pytest.raises(ConfigError) as caught:
+        LocalModel(settings())
+    told = str(caught.value)
+    assert 0 < told.index(install_hint("local")) < told.index("trunkline models pull smollm2-135m")
 
 
 @pytest.mark.parametrize(

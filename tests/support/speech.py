@@ -14,8 +14,8 @@ from tests.support.local_model import SHARED_CACHE
 from trunkline.base.extras import install_hint
 from trunkline.core.faults import Fault
 from trunkline.models import catalog, fetch
+from trunkline.models.installed import missing_extra
 from trunkline.models.voice.engines import HEARING_RATE
-from trunkline.models.voice.loading import missing_extra
 
 #: Ordinary sentences, and no names: what is measured is the engines, not their memory.
 SENTENCES = (

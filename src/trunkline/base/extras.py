@@ -61,9 +61,9 @@ def missing(extra: str) -> str | None:
     return next((module for module in MODULES[extra] if find_spec(module) is None), None)
 
 
-def adding(extra: str) -> str:
-    """The sentence that ends every error about a part that is missing."""
-    return f"Add it with: {install_hint(extra)}"
+def adding(*extras: str) -> str:
+    """The sentence in every error about parts that are missing. Others may follow it: the command ends visibly."""
+    return f"Add {'it' if len(extras) == 1 else 'them'} with `{install_hint(','.join(extras))}`."
 
 
 def install_hint(extra: str) -> str:

@@ -295,7 +295,9 @@ def _record(outcome: Outcome) -> dict[str, object]:
 
 
 def _complain(text: str) -> None:
-    _write_log(f"trunkline agentproc: {text}\n")
+    from trunkline.cli.wrapping import commands_apart
+
+    _write_log(f"trunkline agentproc: {commands_apart(text)}\n")
 
 
 def _write_log(text: str) -> None:

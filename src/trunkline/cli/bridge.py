@@ -20,6 +20,7 @@ from trunkline.chat import settings as chat_settings
 from trunkline.chat.settings import PLATFORMS, BridgeSettings
 from trunkline.cli import table
 from trunkline.cli.explained import explained_as
+from trunkline.cli.wrapping import commands_apart
 from trunkline.core.faults import ConfigError, Fault
 
 R = TypeVar("R")
@@ -176,7 +177,7 @@ async def _run(found: BridgeSettings, platforms: tuple[str, ...]) -> int:
     for name, why in (await bridge_check.unable(found)).items():
         if name == found.agent:
             raise ConfigError(f"The agent `{name}` cannot answer. {why}")
-        click.echo(printable_line(f"warning: the agent `{name}` cannot answer. {why}"), err=True)
+        click.echo(commands_apart(printable_line(f"warning: the agent `{name}` cannot answer. {why}")), err=True)
     return await bridge_run.run(found, platforms)
 
 
@@ -184,7 +185,7 @@ async def _guarded(work: Coroutine[Any, Any, int]) -> int:
     try:
         return await work
     except Fault as fault:
-        click.echo(f"Error: {printable_line(chat_settings.with_file(str(fault)))}", err=True)
+        click.echo(commands_apart(f"Error: {printable_line(chat_settings.with_file(str(fault)))}"), err=True)
         return EXIT_FAILED
 
 

@@ -24,6 +24,7 @@ from trunkline.cli.chat_session import ChatOptions, TerminalSession, opening, re
 from trunkline.cli.logged import logged
 from trunkline.cli.terminal import words
 from trunkline.cli.transcript import tokens
+from trunkline.cli.wrapping import commands_apart
 from trunkline.core import events, records
 from trunkline.core.events import Envelope, ToolJudged, UserMessage
 from trunkline.core.graph.turns import NODE_EVENT, TURN_DIAGNOSTICS
@@ -54,7 +55,7 @@ async def once(options: ChatOptions, messages: AsyncIterable[UserMessage], form:
     teller = write_or_drop(2)
 
     def tell(text: str) -> None:
-        teller(f"{printable_line(text)}\n".encode(errors="backslashreplace"))
+        teller(f"{commands_apart(printable_line(text))}\n".encode(errors="backslashreplace"))
 
     if not options.quiet:
         for note in opened.notes:

@@ -15,13 +15,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from trunkline.base import jsontext
-from trunkline.base.extras import adding
 from trunkline.cli import table
 from trunkline.cli.explained import explained
-from trunkline.models import catalog, fetch, hub, llama_server
+from trunkline.cli.wrapping import commands_apart
+from trunkline.models import catalog, fetch, hub
 from trunkline.models.catalog import CatalogEntry
 from trunkline.models.fetch_files import Report
-from trunkline.models.voice.loading import missing_extra
+from trunkline.models.installed import lacking_engines
 
 EXIT_STOPPED = 130
 
@@ -113,10 +113,10 @@ def pull(name: str, given: tuple[str, ...], as_json: bool) -> None:
         click.echo("Stopped. The next pull continues where this one ended.", err=True)
         sys.exit(EXIT_STOPPED)
     click.echo(jsontext.dumps({"name": entry.name, "path": path}) if as_json else path)
-    if entry.kind == "llm":
-        click.echo(_next(entry), err=True)
-    elif (extra := missing_extra(entry.engine)) is not None:
-        click.echo(f"`{name}` is here. What runs it is not. {adding(extra)}", err=True)
+    if (lacks := lacking_engines((entry.engine,))) is not None:
+        click.echo(commands_apart(f"`{entry.name}` is here. {lacks}"), err=True)
+    elif entry.kind == "llm":
+        click.echo(f"`{entry.name}` is ready: try `trunkline chat --provider local --model {entry.name}`.", err=True)
 
 
 def _wanted(name: str, given: bool) -> CatalogEntry:
@@ -139,13 +139,6 @@ def _wanted(name: str, given: bool) -> CatalogEntry:
         names = ", ".join(f"`{other}`" for other in found.others[: hub.MOST_NAMED])
         click.echo(f"Chosen: `{found.entry.files[0].name}`{size}. There are also {names}.", err=True)
     return found.entry
-
-
-def _next(entry: CatalogEntry) -> str:
-    """What to do with a model that has just come."""
-    if llama_server.has_engine():
-        return f"`{entry.name}` is ready: try `trunkline chat --provider local --model {entry.name}`."
-    return f"`{entry.name}` is here. {llama_server.NO_ENGINE} {adding('local')}"
 
 
 @command.command("rm")

@@ -17,8 +17,10 @@ from trunkline.base.extras import adding
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.models import catalog
+from trunkline.models.catalog_entry import LLAMA
 from trunkline.models.discover_servers import LLAMA_SERVER_URL, find_servers, ollama_url, server_url
 from trunkline.models.endpoint import is_own_machine
+from trunkline.models.installed import missing_extra
 from trunkline.models.providers import DEFAULT_MODELS, KEYLESS, SERVICES, VARIABLES, CompatibleProvider, ModelSettings
 
 #: The model to pull for those who have nothing.
@@ -90,14 +92,18 @@ async def discover(
         ollama = ollama_url(environ.get("OLLAMA_HOST", ""))
         found = await _on_this_machine(ollama, llama_server_url, notes) or _pulled(notes)
     if found is None:
-        raise ConfigError(" ".join(["No model is configured, and none was found.", *notes]), hint=_WAYS)
+        raise ConfigError(" ".join(["No model is configured, and none was found.", *notes]), hint=_ways())
     return found
 
 
-_WAYS = (
-    "Set `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`, or start Ollama or `llama-server` on this machine, "
-    f"or try the small demo model: `trunkline models pull {DEMO_MODEL}`."
-)
+def _ways() -> str:
+    """The ways to have a model, and of the last one all steps in their order."""
+    engine = missing_extra(LLAMA)
+    first = "" if engine is None else f"First the engine that runs it. {adding(engine)} Then the model. "
+    return (
+        "Set `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`, or start Ollama or `llama-server` on this machine, "
+        f"or try the small demo model. {first}Get it with `trunkline models pull {DEMO_MODEL}`."
+    )
 
 
 def _in_environment(environ: Mapping[str, str], notes: list[str]) -> ModelChoice | None:

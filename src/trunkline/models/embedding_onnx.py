@@ -10,10 +10,10 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from trunkline.base.extras import adding
 from trunkline.core.faults import ProviderError
 from trunkline.models.catalog_entry import TOKENIZER
 from trunkline.models.engines import Vector, fingerprint
+from trunkline.models.installed import no_engine
 from trunkline.models.llama_server import default_threads
 from trunkline.models.onnx import session_options
 
@@ -88,7 +88,7 @@ def _load(path: str, threads: int) -> tuple[Any, Any]:
         import onnxruntime  # type: ignore[import-untyped]  # it has no stubs
         from tokenizers import Tokenizer
     except ImportError:
-        raise ProviderError("The engine for embeddings is not installed.", hint=adding("embeddings")) from None
+        raise ProviderError(no_engine("embeddings")) from None
     try:
         tokenizer = Tokenizer.from_file(_tokenizer(path))
         session = onnxruntime.InferenceSession(path, session_options(threads), providers=["CPUExecutionProvider"])

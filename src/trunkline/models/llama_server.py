@@ -10,12 +10,10 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trunkline.base.extras import adding
 from trunkline.core.faults import ProviderError
+from trunkline.models.installed import no_engine
 
 #: The package.
-ENGINE = "xllamacpp"
-NO_ENGINE = "The engine for local models is not installed."
 
 #: Called with each piece of an answer; True ends it.
 Take = Callable[[dict[str, Any]], bool]
@@ -63,7 +61,7 @@ class LlamaServer:
         try:
             import xllamacpp  # type: ignore[import-untyped]  # it has no stubs
         except ImportError:
-            raise ProviderError(NO_ENGINE, hint=adding("local")) from None
+            raise ProviderError(no_engine("local")) from None
         params = _parameters(path, threads or default_threads())
         # The window is divided by the number of places.
         params.n_parallel = places
@@ -95,13 +93,6 @@ class LlamaServer:
     def embed(self, texts: list[str]) -> Any:
         """The engine's answer: OpenAI's."""
         return self._server.handle_embeddings({"input": texts})
-
-
-def has_engine() -> bool:
-    """Whether the engine is installed. Costs no import of it."""
-    from importlib.util import find_spec
-
-    return find_spec(ENGINE) is not None
 
 
 def _parameters(path: str, threads: int) -> Any:

@@ -13,18 +13,16 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from trunkline.base.extras import adding
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.models import catalog, grammar, hub, local_gguf, local_prompt
-from trunkline.models.catalog_entry import LLM
+from trunkline.models.catalog_entry import LLAMA, LLM
+from trunkline.models.installed import lacking_engines
 from trunkline.models.llama import Llama
 from trunkline.models.llama_server import (
     LEAST_WINDOW,
     MOST_THREADS,
     MOST_WINDOW,
-    NO_ENGINE,
     default_threads,
-    has_engine,
 )
 from trunkline.models.messages import Thinking, ToolUse
 from trunkline.models.model import Answer, Chunk, Request, TextChunk, ToolSpec
@@ -66,9 +64,7 @@ class LocalModel:
             ConfigError: the engine is not installed, or the model is not there. The text says how to get it.
         """
         self.name = settings.model or DEFAULT_MODELS[self.provider]
-        self._path, trained = _find(self.name)
-        if not has_engine():
-            raise ConfigError(NO_ENGINE, hint=adding("local"))
+        self._path, trained = _usable(self.name)
         compat = settings.compat
         self.context_window = _count(compat, "n_ctx", LEAST_WINDOW, MOST_WINDOW) or max(
             LEAST_WINDOW, min(trained or DEFAULT_WINDOW, DEFAULT_WINDOW)
@@ -174,6 +170,20 @@ class _Answer:
             stop = "tool_use" if blocks and isinstance(blocks[-1], ToolUse) else "end"
         answer = Answer((*thoughts, *blocks), stop, told.usage)
         return [TextChunk(rest), answer] if rest else [answer]
+
+
+def _usable(name: str) -> tuple[str, int | None]:
+    """The same, if there is what runs it. Who lacks both is told of both, in the order in which they are needed."""
+    lacks = lacking_engines((LLAMA,))
+    try:
+        found = _find(name)
+    except ConfigError as error:
+        if lacks is not None:
+            error.say(message=f"{lacks} {error.message}")
+        raise
+    if lacks is not None:
+        raise ConfigError(lacks)
+    return found
 
 
 def _find(name: str) -> tuple[str, int | None]:

@@ -14,6 +14,8 @@ from tests.support.fake_voice import FakeVoice
 from trunkline.agents import registry
 from trunkline.agents.graph.conversation import GraphConversation, GraphFileAgent
 from trunkline.agents.graph.voices import VoicePool
+from trunkline.agents.graph.weights import Weights
+from trunkline.base.extras import install_hint
 from trunkline.core.agent import AddHistory, Approve, Deny, SetOptions
 from trunkline.core.events import (
     Audio,
@@ -31,6 +33,8 @@ from trunkline.core.events import (
 )
 from trunkline.core.faults import ConfigError, Unsupported
 from trunkline.core.usage import NOTHING_USED, Usage
+from trunkline.models import installed
+from trunkline.models.catalog_entry import LLAMA, CatalogEntry
 
 ORDER = "I want to order a sword"
 AGREED = "It is noted. Come back when the iron is cold."
@@ -238,3 +242,38 @@ def test_the_registry_has_graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         registry.make("graph:smth", {})
     with pytest.raises(ConfigError, match=r"mine\.yaml:3:7: .*Generat"):
         registry.make("graph:mine.yaml", {})
+
+
+async def test_nothing_is_fetched_for_a_graph_that_nothing_here_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    fetched: list[str] = []
+
+    async def fetch(self: Weights, entry: CatalogEntry, progress: object) -> None:
+        fetched.append(entry.name)
+
+    monkeypatch.setattr(Weights, "fetch", fetch)
+    # The embedding model would come first: what runs it is here, and what runs the model that answers is not.
+    monkeypatch.setattr(installed, "missing_extra", lambda engine: "local" if engine == LLAMA else None)
+    npc = GraphFileAgent.load("npc")
+    conversation = await opened(npc)
+    events = await play(conversation, "hello")
+    await conversation.close()
+    assert isinstance(failed := events[0], Failed)
+    assert install_hint("local") in failed.message
+    assert fetched == []
+    assert npc.problem() is not None
+    assert install_hint("local") in (npc.problem() or "")
+
+
+def test_all_engines_that_a_graph_lacks_are_told_at_once(
+    monkeypatch: pytest.MonkeyPatch, smith: GraphFileAgent
+) -> None:
+    monkeypatch.setattr(installed, "find_spec", lambda module: None)
+    told = GraphFileAgent.load("npc").problem() or ""
+    assert install_hint("local,embeddings") in told
+    assert smith.problem() is None
+
+
+def test_a_model_that_nobody_knows_is_a_problem_before_anybody_asks(tmp_path: Path) -> None:
+    graph = graph_in(tmp_path, "start: a\ndefault_model: smollm\nnodes: {a: {type: Generate}}\n")
+    assert "There is no model `smollm`" in (graph.problem() or "")
+    assert GraphFileAgent.load("npc").problem() is None

@@ -20,7 +20,7 @@ from trunkline.agents.graph.pool import ModelPool
 from trunkline.agents.graph.turn import NodeNotice
 from trunkline.agents.graph.weights import Weights
 from trunkline.core.fault_table import form_of
-from trunkline.core.faults import ConfigError, Fault, NoRecognizer, ProviderError
+from trunkline.core.faults import ConfigError, Fault, ModelError, NoRecognizer, ProviderError
 from trunkline.models import catalog
 from trunkline.models.embedding_mock import MockEmbedding
 from trunkline.models.embedding_onnx import OnnxEmbedding
@@ -357,3 +357,21 @@ def _told(result: Any) -> object:
     if isinstance(result, asyncio.CancelledError):
         return "left"
     return form_of(result.kind).tryll if isinstance(result, Fault) else "ok"
+
+
+async def test_a_model_whose_engine_is_not_installed_is_refused_before_it_is_fetched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fetched: list[str] = []
+
+    async def fetch(self: Weights, entry: catalog.CatalogEntry, progress: object) -> None:
+        fetched.append(entry.name)
+
+    monkeypatch.setattr(Weights, "fetch", fetch)
+    monkeypatch.setattr("trunkline.models.installed.find_spec", lambda module: None)
+    pool = ModelPool()
+    with pytest.raises(ModelError, match="The engine for embeddings is not installed"):
+        await pool.ensure("minilm-l6", REAL)
+    with pytest.raises(ModelError, match="The engine for local models is not installed"):
+        await pool.download("smollm2-135m")
+    assert fetched == []

@@ -85,5 +85,5 @@ def test_a_password_is_as_long_as_a_page_counts_it() -> None:
 def test_a_library_that_is_missing_is_told_with_what_adds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "Crypto.Cipher", None)
     for work in (lambda: sealing.seal({}, "a long password", known.ADDRESS), lambda: opened(known.V2, "1234")):
-        with pytest.raises(ConfigError, match=r"`pycryptodome`. Add it with: .*\[network\]"):
+        with pytest.raises(ConfigError, match=r"`pycryptodome`. Add it with `.*\[network\]"):
             work()

@@ -83,22 +83,17 @@ def models_for(
     chosen: str = "",
     workspace: str = ".",
     secrets: Redactor | None = None,
-    check: bool = False,
 ) -> AgentModels:
     """The models of a pool, with the agents among them that a graph names.
 
     Args:
         model: the graph's default.
         chosen: what a person named in its place, who may name what a file may not.
-        check: whether all models are looked for before anything is fetched.
 
     Raises:
         ConfigError: there is no such agent, or it is not for a file to name it.
-        ModelError: there is no such model.
     """
-    names, models = wanted(graph, chosen or model)
-    for name in models if check else ():
-        pool.check(name)
+    names, _ = wanted(graph, chosen or model)
     for name in names:
         if registry.runs_code(name) and PREFIX + name != chosen:
             raise ConfigError(

@@ -17,7 +17,7 @@ from typing import Any
 
 from trunkline.agents.graph import bundled, yaml_graph
 from trunkline.agents.graph.agent import GraphAgent
-from trunkline.agents.graph.agent_models import models_for
+from trunkline.agents.graph.agent_models import models_for, wanted
 from trunkline.agents.graph.diagnostics import by_kind
 from trunkline.agents.graph.hosting import LocalGraphHost, SessionHost
 from trunkline.agents.graph.pool import ModelPool
@@ -50,6 +50,7 @@ from trunkline.core.graph.hosting import HostSettings
 from trunkline.core.graph.ordinals import InferenceEngine, TurnStatus
 from trunkline.core.graph.turns import TURN_DIAGNOSTICS, DescribeError, node_event
 from trunkline.core.turns import DENIED
+from trunkline.models.catalog_entry import SPEAKS
 from trunkline.models.tool_calls import Call
 
 #: Models whose names begin like this need no weights: then all of the graph runs on the engine of that name.
@@ -125,18 +126,41 @@ class GraphFileAgent:
 
         Raises:
             ConfigError: the graph names what is not there, or not for it to name.
+            ModelError: it needs a model that there is not, or that nothing here runs.
         """
         found = self._hosts.get(chosen)
         if found is None:
-            cache, default = paths.cache_dir(), self.file.default_model
-            check = not self.runs_mock(chosen or default)
-            models = models_for(self.file.graph, ModelPool(), default, chosen=chosen, workspace=workspace, check=check)
+            cache, pool = paths.cache_dir(), ModelPool()
+            self._check(pool, chosen)
+            models = models_for(self.file.graph, pool, self.file.default_model, chosen=chosen, workspace=workspace)
             vectors = VectorStore(os.path.join(cache, "tryll-vectors"))
             found = self._hosts[chosen] = (LocalGraphHost(models, self._folder, vectors), [])
         host, sessions = found
         session = host.open_session(self._describe)
         sessions.append(session)
         return session
+
+    def problem(self) -> str | None:
+        """Why it cannot answer here, as far as that can be told without trying: a model, or what runs one, is missing.
+
+        Models that can be fetched are not missing.
+        """
+        try:
+            self._check(ModelPool(), "")
+        except ModelError as error:
+            return str(error)
+        return None
+
+    def _check(self, pool: ModelPool, chosen: str) -> None:
+        """Look for all models and for what runs them, before one of them is fetched."""
+        model = chosen or self.file.default_model
+        if self.runs_mock(model):
+            return
+        _, answering = wanted(self.file.graph, model)
+        finding = (records.embedding_model for records in self.file.knowledge)
+        speaking = (getattr(node.params, "tts_model_name", None) or "" for node in self.file.graph.nodes)
+        known = pool.named(SPEAKS)
+        pool.check(*answering, *filter(None, finding), *(name for name in speaking if name in known))
 
     async def leave(self, chosen: str, session: SessionHost) -> None:
         """Give a session back. The last takes the models along."""

@@ -39,6 +39,7 @@ from trunkline.models import catalog, catalog_json, hub
 from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, ONNX, OPENAI, CatalogEntry
 from trunkline.models.embedding_mock import MockEmbedding
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine
+from trunkline.models.installed import lacking_engines
 from trunkline.models.mock_language import MockLanguage
 
 logger = logging.getLogger(__name__)
@@ -244,13 +245,18 @@ class ModelPool:
             raise ModelError(_unknown(name))
         return entry
 
-    def check(self, name: str) -> None:
-        """See to it that a model could be used, without fetching it.
+    def check(self, *names: str) -> None:
+        """See to it that models could be used, without fetching them.
 
         Raises:
-            ModelError: it is not in the catalog, or there is no engine for it.
+            ModelError: one is not in the catalog, or there is no engine for it. All engines that are to be installed
+                are named.
         """
-        _see_to_engine(self._known(name))
+        entries = [self._known(name) for name in names]
+        for entry in entries:
+            _see_to_kind(entry)
+        if (lacks := lacking_engines(entry.engine for entry in entries)) is not None:
+            raise ModelError(lacks)
 
     async def download(self, name: str, progress: Progress | None = None) -> None:
         """Fetch a model. It goes on when the caller is cancelled: it is for all sessions.
@@ -356,11 +362,18 @@ class ModelPool:
 
 
 def _see_to_engine(entry: CatalogEntry, engine: int | None = None) -> None:
-    """See to it that there is something that runs a model; on the engine asked for, if one was.
+    """See to it that there is something that runs a model, and is installed; on the engine asked for, if one was.
 
     Raises:
         ModelError: there is not.
     """
+    _see_to_kind(entry, engine)
+    if (lacks := lacking_engines((entry.engine,))) is not None:
+        raise ModelError(f"The model `{entry.name}` cannot be used. {lacks}")
+
+
+def _see_to_kind(entry: CatalogEntry, engine: int | None = None) -> None:
+    """See to it that we have something for models like this one, installed or not."""
     speaks = is_speech(entry) or entry.engine == SPEECH
     usual = InferenceEngine.SHERPA_ONNX if speaks else InferenceEngine.LLAMA_CPP
     runs = is_speech(entry) or (entry.engine in (LLAMA, ONNX, OPENAI) and entry.kind in (LLM, EMBEDDING))

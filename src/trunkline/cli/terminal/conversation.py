@@ -27,6 +27,7 @@ from trunkline.cli.terminal.prompt import InputPrompt
 from trunkline.cli.terminal.screen import Screen
 from trunkline.cli.terminal.turn import TerminalTurn
 from trunkline.cli.terminal.view import View
+from trunkline.cli.wrapping import commands_apart
 from trunkline.core.events import Envelope, Event, Notice, TurnEnded, TurnStarted, UserMessage
 from trunkline.core.faults import Fault
 from trunkline.core.session import Session
@@ -71,7 +72,7 @@ async def converse(options: ChatOptions) -> int:
 
 def _tell(text: str) -> None:
     """Before there is a screen."""
-    write_or_drop(2)(f"{printable_line(text)}\n".encode(errors="backslashreplace"))
+    write_or_drop(2)(f"{commands_apart(printable_line(text))}\n".encode(errors="backslashreplace"))
 
 
 class TerminalConversation:

@@ -14,6 +14,7 @@ from trunkline.cli.terminal import diffs, words
 from trunkline.cli.terminal.calls import Caption, caption, clean, clean_delta, glance, one_line
 from trunkline.cli.terminal.paint import ANY_WIDTH, PROMPT, Painter
 from trunkline.cli.terminal.screen import Screen
+from trunkline.cli.wrapping import commands_apart
 from trunkline.core import events
 from trunkline.core.events import ToolFinished
 from trunkline.core.graph.turns import TURN_DIAGNOSTICS
@@ -125,11 +126,11 @@ class View:
 
     def note(self, text: str, style: str = "dim") -> None:
         """Something worth knowing."""
-        self._put("note", self._lines(Text(clean(text), style)))
+        self._put("note", self._lines(Text(commands_apart(clean(text)), style)))
 
     def failure(self, text: str) -> None:
         """Something that went wrong."""
-        self._put("note", self._lines(Text(f"✗ {clean(text)}", "red")))
+        self._put("note", self._lines(Text(f"✗ {commands_apart(clean(text))}", "red")))
 
     def plain(self, what: RenderableType) -> None:
         """Anything else."""

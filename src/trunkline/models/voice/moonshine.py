@@ -11,7 +11,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any
 
-from trunkline.base.extras import adding
+from trunkline.models.installed import no_engine
 from trunkline.models.llama_server import default_threads
 from trunkline.models.onnx import session_options
 from trunkline.models.voice.decoding import ThreadedRecognizer
@@ -116,7 +116,7 @@ def _load(path: str, threads: int) -> tuple[Any, Any, list[bytes]]:
     try:
         import onnxruntime  # type: ignore[import-untyped]  # it has no stubs
     except ImportError:
-        raise SpeechError(f"The engine that hears is not installed. {adding('voice')}") from None
+        raise SpeechError(no_engine("voice")) from None
     options = session_options(threads)
     # Every sound has its own length. What is kept for the next one of the same length would be gigabytes in the end:
     # nothing by the encoder, which runs once; no plans by the decoder, which without an arena is three times as slow.

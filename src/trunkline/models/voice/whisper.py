@@ -13,7 +13,7 @@ import re
 import threading
 from typing import TYPE_CHECKING, Any
 
-from trunkline.base.extras import adding
+from trunkline.models.installed import no_engine
 from trunkline.models.llama_server import default_threads
 from trunkline.models.voice import mel
 from trunkline.models.voice.decoding import ThreadedRecognizer
@@ -137,7 +137,7 @@ def _load(path: str, threads: int) -> tuple[Any, WhisperTokens]:
     try:
         import ctranslate2
     except ImportError:
-        raise SpeechError(f"The engine that hears is not installed. {adding('voice')}") from None
+        raise SpeechError(no_engine("voice")) from None
     folder = os.path.dirname(path)
     try:
         words = WhisperTokens.read(os.path.join(folder, FILE))

@@ -136,7 +136,7 @@ def how_to_install(command: str) -> str | None:
     way = install_of(command)
     if way is None:
         return None
-    return f"To install it, {way}." if way.startswith("see ") else f"Install it with: {way}"
+    return f"To install it, {way}." if way.startswith("see ") else f"Install it with `{way}`."
 
 
 def _suggestion(name: str) -> str:
