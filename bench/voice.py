@@ -28,7 +28,7 @@ from bench._voice_stack import ANSWERS, HEARS, SPEAKS, Direct, Engine, Stack, St
 
 from trunkline.core.faults import Fault
 from trunkline.models import catalog, fetch
-from trunkline.models.voice.loading import missing_extra
+from trunkline.models.installed import missing_extra
 
 #: What the stack may add.
 GOAL = Goal("<=", 1.1)
