@@ -12,10 +12,8 @@ from tests.support.chat_bridge import MemorySessions
 from tests.support.fake_agent import FakeAgent
 from trunkline.agents.external.agentproc import AgentProcAgent
 from trunkline.base.redact import Redactor
-from trunkline.chat.matrix import account
-from trunkline.chat.opening import USUAL_VARIABLES, Opener, variables
+from trunkline.chat.opening import Opener, variables
 from trunkline.chat.settings import BridgeSettings
-from trunkline.chat.telegram import platform as telegram
 from trunkline.cli import bridge_run
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.profile import Profile
@@ -94,13 +92,6 @@ async def test_secrets_that_are_written_down_in_a_profile_are_not_shown(tmp_path
     await session.close()
 
 
-def test_the_usual_variables_are_those_that_the_platforms_look_at() -> None:
-    assert USUAL_VARIABLES == {
-        "telegram": (telegram.TOKEN_VARIABLE,),
-        "matrix": (account.TOKEN_ENV, account.PASSWORD_ENV),
-    }
-
-
 def test_only_variables_of_platforms_that_are_configured_or_served_are_taken_away() -> None:
     assert set(variables(SETTINGS, ())) == {
         "MY_BOT", "MY_WORD", "TELEGRAM_BOT_TOKEN", "MATRIX_TOKEN", "MATRIX_PASSWORD",
@@ -113,7 +104,7 @@ def test_agents_do_not_inherit_what_the_platforms_log_in_with(monkeypatch: pytes
     for name in ("MY_BOT", "MY_WORD", "TELEGRAM_BOT_TOKEN", "OPENAI_API_KEY"):
         monkeypatch.setenv(name, "something-secret")
     seen: list[bool] = []
-    monkeypatch.setattr(bridge_run, "platform", lambda *arguments: seen.append("MY_BOT" in os.environ))
+    monkeypatch.setattr(bridge_run, "made", lambda *arguments: seen.append("MY_BOT" in os.environ))
     monkeypatch.setattr(bridge_run, "log_to_stderr", lambda redactor: None)
     monkeypatch.setattr(bridge_run, "_Ends", _no_further)
     with pytest.raises(_Enough):

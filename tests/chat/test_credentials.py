@@ -15,17 +15,17 @@ TOKENS = ["123456:AAH-abc_DEF", "syt_Ym90_aBcDeFgHiJkLmNoP_1a2B3c", "hunter2"]
 
 
 def test_it_is_written_down_or_in_a_variable() -> None:
-    environ = {"MINE": " from-mine\n", "USUAL": "from-usual", "lower": "from-lower"}
+    environ = {"MINE": " from-mine\n", "TELEGRAM_BOT_TOKEN": "from-usual", "lower": "from-lower"}
     for table, found in (
         ({"token": "here", "token_env": "MINE"}, "here"),
         ({"token_env": "MINE"}, "from-mine"),
         ({"token_env": "lower"}, "from-lower"),
         ({}, "from-usual"),
     ):
-        assert secret("telegram", table, "token", "USUAL", environ) == found
-    assert secret("telegram", {}, "token", "USUAL", {}) is None
+        assert secret("telegram", table, "token", environ) == found
+    assert secret("telegram", {}, "token", {}) is None
     with pytest.raises(ConfigError, match=r"names `MINE`, which is not set\. Set `MINE` to the token"):
-        secret("telegram", {"token_env": "MINE"}, "token", "USUAL", {})
+        secret("telegram", {"token_env": "MINE"}, "token", {})
 
 
 @pytest.mark.parametrize("token", TOKENS)

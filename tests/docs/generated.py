@@ -19,6 +19,7 @@ from tests.docs.examples import DOCUMENTS
 from tests.docs.public_names import name_tables
 from trunkline.agents.coder import commands as coder_commands
 from trunkline.base import jsontext
+from trunkline.base.chat_platforms import PLATFORMS, remote
 from trunkline.base.config_services import SECTIONS as SERVICE_SECTIONS
 from trunkline.base.config_services import settings_of
 from trunkline.cli import agent as agent_cli
@@ -356,6 +357,17 @@ def settings_table(service: str) -> str:
     return table(("key", "meaning", "default", "flag", "variable", "a workspace may narrow it"), rows)
 
 
+def platform_table() -> str:
+    """The tables of the chat platforms that need an account."""
+    rows = []
+    for name in remote():
+        entry = PLATFORMS[name]
+        keys = ", ".join(f"`{key}`" for key in entry.table)
+        variables = ", ".join(f"`{variable}`" for variable in entry.secrets.values())
+        rows.append((f"`[bridge.{name}]`", keys, variables, f"[{entry.title}](../{entry.page})"))
+    return table(("table", "keys", "usual variables", "how to get an account"), rows)
+
+
 def check_table(checks: Mapping[str, Check]) -> str:
     """The requirements that a conformance kit checks."""
     rows = [(f"`{check.id}`", check.tier, check.section, check.requirement) for check in checks.values()]
@@ -390,6 +402,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "discovered-keys": discovery_table,
     "catalog": catalog_table,
     **{f"{service}-settings": partial(settings_table, service) for service in SERVICE_SECTIONS},
+    "bridge-platforms": platform_table,
     "slash-commands": slash_commands,
     "jsonstream-checks": lambda: check_table(jsonstream_checks.SUITE.checks),
     "host-checks": lambda: check_table(host_checks.SUITE.checks),

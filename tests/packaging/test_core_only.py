@@ -18,7 +18,7 @@ import pytest
 from tests.packaging.commands import clean_environment
 from tests.support.core_only import EVERY_MODULE, core
 from trunkline.base import extras
-from trunkline.base.extras import MODULES, lacking
+from trunkline.base.extras import lacking, modules
 from trunkline.cli.app import app
 
 ROOT = Path(__file__).parents[2]
@@ -157,9 +157,9 @@ def test_every_module_that_an_extra_brings_is_told_with_its_extra() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     here = packages_distributions()
     base = core("trunkline")
-    for extra, modules in MODULES.items():
+    for extra, brought in modules().items():
         named = {re.split(r"[^\w.-]", each, maxsplit=1)[0].lower().replace("_", "-") for each in declared[extra]}
-        for module in modules:
+        for module in brought:
             owners = {owner.lower().replace("_", "-") for owner in here[module]}
             assert owners & named, (extra, module)
             assert module == "markdown_it" or not owners & base

@@ -5,8 +5,8 @@
     config.toml               the user's own, in `paths.config_dir()`
     $TRUNKLINE_AIONRS_CONFIG  the user's own of aionrs, where its launcher is ours
 
-The upper beats the lower, key by key; lists and the tables named in `config_schema.WHOLE` are taken whole. Flags and
-variables, which beat all of them, are the caller's.
+The upper beats the lower, key by key; lists and each `WholeTable` of the schema are taken whole. Flags and variables,
+which beat all of them, are the caller's.
 
 That is so in a workspace that the user trusts. The files of any other are not laid over the user's: what they say is no
 value at all, and only narrows one that the caller has found (`Config.narrowed`, `config_trust`).
@@ -25,7 +25,7 @@ from typing import Any
 
 from trunkline.base import config_aionrs, paths
 from trunkline.base.config_file import ConfigFileError, TomlFile, dotted, read_toml
-from trunkline.base.config_schema import SCHEMA, WHOLE, Keys, Schema, check, generic, kind_at
+from trunkline.base.config_schema import SCHEMA, Keys, Schema, check, is_whole, kind_at
 from trunkline.base.config_trust import is_trusted, leaves, restrict
 from trunkline.base.nearest import suggestion
 from trunkline.base.place import Place
@@ -163,7 +163,7 @@ class Config:
         """Add what the upper files do not say."""
         for key, value in lower.items():
             here = (*path, key)
-            if isinstance(value, dict) and generic(here, self.schema) not in WHOLE:
+            if isinstance(value, dict) and not is_whole(here, self.schema):
                 inner = upper.setdefault(key, {})
                 if isinstance(inner, dict):
                     self._lay_under(inner, value, layer, here)

@@ -10,13 +10,6 @@ import re
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-#: Where people may be. `terminal` is the one that the bridge was started from.
-PLATFORMS = ("terminal", "telegram", "matrix")
-#: Everybody. Has to be written out: an empty list is nobody.
-EVERYBODY = "*"
-#: The one sender at the terminal.
-AT_THE_TERMINAL = "you"
-
 _MAX_PORT = 65535
 _ORIGIN = re.compile(r"(?i)https?://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?/?", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9._-]+|\[?[0-9A-Fa-f:.]+\]?", re.ASCII)
@@ -67,22 +60,3 @@ def _split(value: Any) -> SplitResult | None:
     except ValueError:
         return None
     return found if port_is_good and found.scheme in ("http", "https") and found.hostname else None
-
-
-def wrong_sender(sender: str) -> str | None:
-    """Why a sender of a chat is nobody, and what senders look like; None if it is somebody."""
-    platform, colon, id = sender.partition(":")
-    if sender == EVERYBODY:
-        return None
-    if not (colon and id and platform in PLATFORMS):
-        return f"holds `{sender}`, which is not a sender: write `PLATFORM:ID`, such as `telegram:12345`, or `*` for all"
-    user, colon, server = id.removeprefix("@").partition(":")
-    if platform == "telegram" and not (id.isascii() and id.isdigit()):
-        looks = "Telegram's ids are numbers, as in `telegram:12345`. Write to the bot, and it tells you yours"
-    elif platform == "matrix" and not (id.startswith("@") and user and colon and server):
-        looks = "Matrix ids look like `@user:server`, as in `matrix:@me:example.org`"
-    elif platform == "terminal" and id != AT_THE_TERMINAL:
-        looks = f"at the terminal there is only `terminal:{AT_THE_TERMINAL}`, who is let in anyway"
-    else:
-        return None
-    return f"holds `{sender}`, which is not a valid sender: {looks}"

@@ -48,6 +48,14 @@ Schema: TypeAlias = Mapping[str, "Kind | Schema"]
 Keys: TypeAlias = tuple[str, ...]
 
 
+class WholeTable(dict[str, "Kind | Schema"]):
+    """A table that is taken from one file whole.
+
+    Half a server of one file and half of another would be a third thing, and so would a profile with one file's key and
+    another's provider, or one file's account with another's homeserver.
+    """
+
+
 def one_of(*words: str) -> Kind:
     """One of some words."""
     return Kind("one of " + ", ".join(f'"{word}"' for word in words), lambda value: value in words)
@@ -152,14 +160,16 @@ SCHEMA: Schema = {
     "default": {**_BEHAVING, **_ASKING},
     "providers": {ANY: {"provider": TEXT, **_ASKING, **_REACHING, "compat": _COMPAT}},
     "profiles": {
-        ANY: {
-            "extends": TEXT,
-            **_BEHAVING,
-            **_ASKING,
-            **_REACHING,
-            "compat": _COMPAT,
-            "mcp_servers": TEXTS.narrowing(within()),
-        }
+        ANY: WholeTable(
+            {
+                "extends": TEXT,
+                **_BEHAVING,
+                **_ASKING,
+                **_REACHING,
+                "compat": _COMPAT,
+                "mcp_servers": TEXTS.narrowing(within()),
+            }
+        )
     },
     "tools": {
         "auto_approve": SWITCH.narrowing(only_off),
@@ -168,32 +178,25 @@ SCHEMA: Schema = {
     },
     "mcp": {
         "servers": {
-            ANY: {
-                "transport": TRANSPORT,
-                "command": TEXT,
-                "args": TEXTS,
-                "env": PAIRS,
-                "url": TEXT,
-                "headers": PAIRS,
-                "enabled": SWITCH.narrowing(only_off),
-            }
+            ANY: WholeTable(
+                {
+                    "transport": TRANSPORT,
+                    "command": TEXT,
+                    "args": TEXTS,
+                    "env": PAIRS,
+                    "url": TEXT,
+                    "headers": PAIRS,
+                    "enabled": SWITCH.narrowing(only_off),
+                }
+            )
         }
     },
     "session": {"enabled": SWITCH.narrowing(only_off)},
     "compact": {"enabled": SWITCH, "context_window": COUNT, "threshold_pct": PERCENT},
-    "prices": {ANY: {"input": PRICE, "output": PRICE, "cache_read": PRICE, "cache_write": PRICE}},
+    "prices": {ANY: WholeTable(dict.fromkeys(("input", "output", "cache_read", "cache_write"), PRICE))},
     # Each service reads its own, and knows its keys.
     **{service: {ANY: ANYTHING} for service in SERVICES},
 }
-
-#: Tables that are taken from one file whole: half a server of one file and half of another would be a third thing, and
-#: so would a profile with one file's key and another's provider, or one file's account with another's homeserver.
-WHOLE: frozenset[Keys] = frozenset(
-    {
-        *(("profiles", ANY), ("mcp", "servers", ANY), ("prices", ANY)),
-        *(("bridge", "telegram"), ("bridge", "matrix"), ("runner", "agents", ANY)),
-    }
-)
 
 
 class CheckedTable(Value):
@@ -240,23 +243,21 @@ def _walk(
     return good
 
 
-def generic(path: Keys, schema: Schema = SCHEMA) -> Keys:
-    """A path with `ANY` in the place of names that the user chose."""
-    found: list[str] = []
-    level: Kind | Schema | None = schema
-    for key in path:
-        if not isinstance(level, Mapping) or (key not in level and ANY not in level):
-            return (*found, *path[len(found) :])
-        found.append(key if key in level else ANY)
-        level = level[found[-1]]
-    return tuple(found)
+def is_whole(path: Keys, schema: Schema = SCHEMA) -> bool:
+    """Whether the table at a path is taken from one file whole."""
+    return isinstance(_at(path, schema), WholeTable)
 
 
 def kind_at(path: Keys, schema: Schema = SCHEMA) -> Kind | None:
     """What may stand at a path; None where the schema has no key."""
+    found = _at(path, schema)
+    return found if isinstance(found, Kind) else None
+
+
+def _at(path: Keys, schema: Schema) -> Kind | Schema | None:
     level: Kind | Schema | None = schema
     for key in path:
         if not isinstance(level, Mapping):
             return None
         level = level.get(key, level.get(ANY))
-    return level if isinstance(level, Kind) else None
+    return level

@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trunkline.base import config_addresses as addresses
+from trunkline.base.chat_platforms import PLATFORMS, wrong_sender
 from trunkline.base.config_narrowing import less, only_off, stricter, within
 from trunkline.base.config_runner import AGENT
-from trunkline.base.config_schema import ANY, COUNT, SERVICES, SWITCH, TEXT, TEXTS, Kind, Schema, one_of
+from trunkline.base.config_schema import ANY, COUNT, SERVICES, SWITCH, TEXT, TEXTS, Kind, Schema, WholeTable, one_of
 from trunkline.base.vocabulary import MODES
 
 #: How much of what is going on people want to see; the one that shows least first.
@@ -89,7 +90,7 @@ def _forms(form: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
 
 
 def _wrong_senders(senders: list[str]) -> str | None:
-    return next(filter(None, map(addresses.wrong_sender, senders)), None)
+    return next(filter(None, map(wrong_sender, senders)), None)
 
 
 def _is_rate(value: Any) -> bool:
@@ -141,11 +142,7 @@ _BRIDGE: Schema = {
     "idle_minutes": _setting(
         MINUTES.narrowing(less), "after that a session is closed; the next message resumes it", 30.0
     ),
-    "terminal": {},
-    "telegram": {"token": TEXT, "token_env": TEXT, "api_url": TEXT},
-    "matrix": dict.fromkeys(
-        ("homeserver", "user", "token", "token_env", "password", "password_env", "state_dir"), TEXT
-    ),
+    **{name: entry.table for name, entry in PLATFORMS.items()},
 }
 
 _NETWORK: Schema = {
@@ -197,7 +194,7 @@ _NETWORK: Schema = {
 }
 
 _RUNNER: Schema = {
-    "agents": {ANY: AGENT},
+    "agents": {ANY: WholeTable(AGENT)},
     "listen": _setting(LISTEN, "where the launcher listens; on this machine alone", "127.0.0.1:4318", flag="--listen"),
     "secret": _setting(
         TEXT, "what its callers must know", flag="--secret", variable="RUNNER_LAUNCHER_SECRET", secret=True

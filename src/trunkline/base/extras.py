@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
 
-#: The modules that each extra of ours brings, as far as we import them.
-MODULES: dict[str, tuple[str, ...]] = {
+#: The modules that each extra of ours brings, as far as we import them; those of chat platforms are in their entries.
+_MODULES: dict[str, tuple[str, ...]] = {
     "coder": ("mcp", "pypdf"),
     "bedrock": ("botocore",),
     "vertex": ("google",),
@@ -24,19 +24,32 @@ MODULES: dict[str, tuple[str, ...]] = {
     "voice-gpl": ("espeakng_loader", "piper"),
     "network": ("Crypto", "eth_account", "httptools", "jinja2", "markdown_it", "starlette", "uvicorn"),
     "runner": ("eth_abi", "eth_account", "httptools", "json_repair", "keyring", "starlette", "uvicorn"),
-    "matrix": ("markdown_it", "nio"),
     "postgres": ("psycopg",),
     "chain": ("eth",),
     "up": ("websockets",),
 }
 #: Whose part of the program wants which extra, where several bring the same.
-_WANTED = {"trunkline.runner": "runner", "trunkline.chat.matrix": "matrix", "trunkline.models.voice": "voice"}
+_WANTED = {"trunkline.runner": "runner", "trunkline.models.voice": "voice"}
+
+
+def modules() -> dict[str, tuple[str, ...]]:
+    """The modules that each extra brings."""
+    # Imported when something is missing: agents that a host waits for import this module, and know no platforms.
+    from trunkline.base.chat_platforms import PLATFORMS
+
+    return _MODULES | {entry.extra: entry.needs for entry in PLATFORMS.values() if entry.extra is not None}
+
+
+def _parts() -> dict[str, str]:
+    from trunkline.base.chat_platforms import PLATFORMS
+
+    return _WANTED | {entry.package: entry.extra for entry in PLATFORMS.values() if entry.extra is not None}
 
 
 def lacking(error: ModuleNotFoundError) -> str | None:
     """The sentence that says what to do about a module that is not there; None if no extra of ours brings it."""
     module = (error.name or "").partition(".")[0]
-    bring = [extra for extra, modules in MODULES.items() if module in modules]
+    bring = [extra for extra, brought in modules().items() if module in brought]
     if not bring:
         return None
     wanted = _wanted(error.__traceback__)
@@ -46,10 +59,10 @@ def lacking(error: ModuleNotFoundError) -> str | None:
 
 def _wanted(trace: TracebackType | None) -> str | None:
     """The extra of the innermost part of the program that was at work."""
-    found = None
+    found, parts = None, _parts()
     while trace is not None:
         name = str(trace.tb_frame.f_globals.get("__name__", ""))
-        found = next((extra for part, extra in _WANTED.items() if f"{name}.".startswith(f"{part}.")), found)
+        found = next((extra for part, extra in parts.items() if f"{name}.".startswith(f"{part}.")), found)
         trace = trace.tb_next
     return found
 
@@ -58,7 +71,7 @@ def missing(extra: str) -> str | None:
     """The first module of an extra that is not there; None if all are."""
     from importlib.util import find_spec
 
-    return next((module for module in MODULES[extra] if find_spec(module) is None), None)
+    return next((module for module in modules()[extra] if find_spec(module) is None), None)
 
 
 def adding(*extras: str) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
 from trunkline.agents.with_model import made
 from trunkline.base import paths
+from trunkline.base.chat_platforms import PLATFORMS
 from trunkline.base.environ_secrets import environment_secrets
 from trunkline.base.redact import Redactor
 from trunkline.base.vocabulary import DEFAULT_ALLOW
@@ -22,9 +23,6 @@ from trunkline.core.log import SessionStore
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
 from trunkline.wires.agentproc.profile import Profile
-
-#: Where platforms look for their tokens and passwords unless the settings name another place.
-USUAL_VARIABLES = {"telegram": ("TELEGRAM_BOT_TOKEN",), "matrix": ("MATRIX_TOKEN", "MATRIX_PASSWORD")}
 
 Make = Callable[[str, Mapping[str, Any]], Agent]
 
@@ -44,7 +42,10 @@ class Opener:
         self._make = make
         self._sessions = sessions
         self._environ = environ
-        self._known = (*settings.secrets, *(environ[name] for name in variables(settings) if environ.get(name)))
+        self._known = (
+            *settings.secrets,
+            *(environ[name] for name in variables(settings, PLATFORMS) if environ.get(name)),
+        )
         self.redactor = Redactor.from_environ(environ)
         """Knows the secrets of the environment and of the settings."""
         self.redactor.learn(self._known)
@@ -138,7 +139,7 @@ class Opener:
         return own
 
 
-def variables(settings: BridgeSettings, served: Collection[str] = tuple(USUAL_VARIABLES)) -> tuple[str, ...]:
+def variables(settings: BridgeSettings, served: Iterable[str]) -> tuple[str, ...]:
     """The variables of the environment that hold the platforms' tokens and passwords.
 
     Those that the settings name, and the usual ones of the platforms that are configured or `served`.
@@ -149,5 +150,5 @@ def variables(settings: BridgeSettings, served: Collection[str] = tuple(USUAL_VA
         for key, value in table.items()
         if key.endswith("_env") and isinstance(value, str)
     )
-    usual = (name for platform in (*settings.platforms, *served) for name in USUAL_VARIABLES.get(platform, ()))
+    usual = (name for platform in (*settings.platforms, *served) for name in PLATFORMS[platform].secrets.values())
     return tuple(dict.fromkeys((*named, *usual)))

@@ -6,8 +6,8 @@ the bridge's to remember. Its methods raise `SendFailed` and its children, and n
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Literal, Protocol
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from trunkline.base.values import Value
 
@@ -170,3 +170,22 @@ class Platform(Protocol):
 
     async def close(self) -> None:
         """Let go of everything. May be called again."""
+
+
+@runtime_checkable
+class OnStandardOutput(Protocol):
+    """What a platform has besides that writes to our own standard output: to a screen, or to somebody who may leave."""
+
+    is_screen: bool
+    on_lost: Callable[[OSError], None]
+    """Called when nothing can be written any more, with the reason."""
+
+
+#: How a platform is made, as the function `make` of its module: of its table in the configuration, of the environment,
+#: and of a function that tells whether somebody of an id is let in. Raises `ConfigError` if something is missing.
+MakePlatform: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, str], Callable[[str], bool]], Platform]
+
+
+def nobody(id: str) -> bool:
+    """Nobody is let in."""
+    return False

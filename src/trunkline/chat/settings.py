@@ -23,8 +23,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from trunkline.base.chat_platforms import EVERYBODY, PLATFORMS, wrong_sender
 from trunkline.base.config import user_file
-from trunkline.base.config_addresses import EVERYBODY, PLATFORMS, wrong_sender
 from trunkline.base.config_settled import EffectiveConfig
 from trunkline.base.environ_secrets import names_a_secret
 from trunkline.base.nearest import suggestion
@@ -36,7 +36,6 @@ from trunkline.core.faults import ConfigError
 __all__ = [
     "DEFAULT_AGENT",
     "EVERYBODY",
-    "PLATFORMS",
     "BridgeSettings",
     "Verbosity",
     "check_senders",

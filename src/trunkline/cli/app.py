@@ -35,7 +35,7 @@ COMMANDS = {
 SUMMARIES = {
     "agent": "Be an agent for a host program, over JSON lines.",
     "agentproc": "Run command-line agents, or be one.",
-    "bridge": "Put agents into chats: Telegram, Matrix, a terminal.",
+    "bridge": "Put agents into chats such as Telegram, or a terminal.",
     "up": "Run everything: a network with an agent at work.",
     "chat": "Talk to an agent in the terminal.",
     "config": "Show and check what is configured, and by whom.",

@@ -15,9 +15,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from trunkline.base import jsontext
+from trunkline.base.chat_platforms import PLATFORMS, remote
 from trunkline.base.printable import printable, printable_line
 from trunkline.chat import settings as chat_settings
-from trunkline.chat.settings import PLATFORMS, BridgeSettings
+from trunkline.chat.settings import BridgeSettings
 from trunkline.cli import table
 from trunkline.cli.explained import explained_as
 from trunkline.cli.wrapping import commands_apart
@@ -45,7 +46,7 @@ def _agents(context: click.Context, parameter: click.Parameter, incomplete: str)
 def _settled(function: Callable[..., R]) -> Callable[..., R]:
     """The arguments that `run` and `check` share."""
     for decorate in (
-        click.argument("platforms", nargs=-1, metavar="[PLATFORM]...", type=click.Choice(PLATFORMS)),
+        click.argument("platforms", nargs=-1, metavar="[PLATFORM]...", type=click.Choice(list(PLATFORMS))),
         click.option(
             "--agent",
             metavar="NAME",
@@ -59,9 +60,20 @@ def _settled(function: Callable[..., R]) -> Callable[..., R]:
     return function
 
 
+def _with_platforms(function: Callable[..., R]) -> Callable[..., R]:
+    """Name the platforms in a help text: `TITLES` for people, `NAMES` as they are typed."""
+    titles = [PLATFORMS[name].title for name in remote()]
+    titles += [entry.title for entry in PLATFORMS.values() if entry.owner is not None]
+    *before, last = titles
+    text = (function.__doc__ or "").replace("TITLES", f"{', '.join(before)}, or {last}")
+    function.__doc__ = text.replace("NAMES", ", ".join(f"`{name}`" for name in PLATFORMS))
+    return function
+
+
 @click.group("bridge")
+@_with_platforms
 def command() -> None:
-    """Put agents into a chat: Telegram, Matrix, or this terminal.
+    """Put agents into a chat: TITLES.
 
     Nobody is let in but those whom you name. What is received and what is to be sent is kept on disk: a restart loses
     nothing, and doubles nothing.
@@ -78,8 +90,9 @@ def command() -> None:
 @command.command("run", short_help="Serve platforms until stopped.")
 @_settled
 @_explained
+@_with_platforms
 def run(platforms: tuple[str, ...], agent: str | None, allow: tuple[str, ...], workspace: str | None) -> None:
-    """Serve each PLATFORM until stopped: `terminal`, `telegram`, `matrix`. Without one, those that are configured.
+    """Serve each PLATFORM until stopped: NAMES. Without one, those that are configured.
 
     Nothing begins if the agent that answers first cannot answer.
 

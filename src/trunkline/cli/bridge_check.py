@@ -7,25 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from trunkline.agents import registry
+from trunkline.base.chat_platforms import PLATFORMS, remote
 from trunkline.base.config import user_file
 from trunkline.base.printable import printable_line
 from trunkline.chat.opening import Opener
+from trunkline.chat.platforms import made, owners, senders_of
 from trunkline.chat.senders import Senders
 from trunkline.chat.settings import EVERYBODY, BridgeSettings, with_file
-from trunkline.cli.bridge_run import platform, senders_of
 from trunkline.core.agent import Agent
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.wires.agentproc.profile import Profile
 
 Say = Callable[[str], None]
-
-#: An entry of the allow-list, for each platform that needs one.
-_EXAMPLES = {"telegram": "telegram:12345", "matrix": "matrix:@me:example.org"}
-#: How people get their id there, and what comes before it is written down.
-_WAYS_IN = {
-    "telegram": "write to it, and it tells you your id. Then",
-    "matrix": "it declines all invitations. Your client shows your own id in its settings:",
-}
 
 
 async def check(settings: BridgeSettings, names: Sequence[str], say: Say) -> bool:
@@ -54,10 +47,10 @@ async def check(settings: BridgeSettings, names: Sequence[str], say: Say) -> boo
 
 def ways_to_a_platform() -> str:
     """What to write, and where, for those who have none."""
-    return (
-        "Name one: `trunkline bridge run terminal`, or `telegram`, or `matrix`. To have it always, write "
-        f"`[bridge.telegram]` or `[bridge.matrix]` into `{user_file()}`."
-    )
+    first, *others = PLATFORMS
+    named = "".join(f", or `{name}`" for name in others)
+    tables = " or ".join(f"`[bridge.{name}]`" for name in remote())
+    return f"Name one: `trunkline bridge run {first}`{named}. To have it always, write {tables} into `{user_file()}`."
 
 
 async def unable(settings: BridgeSettings) -> dict[str, str]:
@@ -94,14 +87,16 @@ def _senders(settings: BridgeSettings, names: Sequence[str], say: Say) -> bool:
     if EVERYBODY in settings.allow:
         say("allowed: everybody, strangers included: each of them can use the agents on this machine")
         return True
-    people = [*settings.allow, *(["you, at this terminal"] if "terminal" in names else [])]
+    here = owners(names)
+    people = [*settings.allow, *(f"{PLATFORMS[name].owner}, at {PLATFORMS[name].title}" for name in here)]
     say(f"allowed: {', '.join(people) or 'nobody'}")
-    shut_out = [name for name in names if name != "terminal" and not _any_of(name, settings.allow)]
+    shut_out = [name for name in names if name not in here and not _any_of(name, settings.allow)]
     for name in shut_out:
-        entry = _EXAMPLES[name]
+        entry = PLATFORMS[name]
+        example = f"{name}:{entry.example}"
         say(
-            f'  nobody on {name}: {_WAYS_IN[name]} write `allow = ["{entry}"]` below `[bridge]` in `{user_file()}`, '
-            f"or give `--allow {entry}`."
+            f'  nobody on {name}: {entry.way_in} write `allow = ["{example}"]` below `[bridge]` in `{user_file()}`, '
+            f"or give `--allow {example}`."
         )
     if settings.approvers:
         say(f"approvers: {', '.join(settings.approvers)}")
@@ -114,12 +109,12 @@ def _any_of(platform_name: str, allow: Sequence[str]) -> bool:
 
 async def _platform(name: str, settings: BridgeSettings, senders: Senders, say: Say) -> bool:
     try:
-        made = platform(name, settings, senders)
-        if name != "terminal":
+        platform = made(name, settings, senders)
+        if PLATFORMS[name].owner is None:
             try:
-                await made.open()
+                await platform.open()
             finally:
-                await made.close()
+                await platform.close()
     except ConfigError as error:
         say(f"platform {name}: {with_file(str(error))}")
         return False

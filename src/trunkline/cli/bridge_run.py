@@ -7,21 +7,18 @@ import logging
 import os
 import signal
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trunkline.base.signals import handled
 from trunkline.base.writing import write_or_drop
 from trunkline.chat.bridge import Bridge
 from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.opening import Opener, variables
-from trunkline.chat.platform import Platform
-from trunkline.chat.senders import Senders
+from trunkline.chat.platform import OnStandardOutput
+from trunkline.chat.platforms import made, senders_of
 from trunkline.chat.settings import BridgeSettings
 from trunkline.cli.agent_options import log_to_stderr
 from trunkline.core.faults import Fault
-
-if TYPE_CHECKING:
-    from trunkline.chat.terminal.platform import TerminalPlatform
 
 logger = logging.getLogger(__name__)
 
@@ -40,11 +37,11 @@ async def run(settings: BridgeSettings, names: Sequence[str]) -> int:
     """
     opener = Opener(settings)
     senders = senders_of(settings, names)
-    platforms = [platform(name, settings, senders) for name in names]
+    platforms = [made(name, settings, senders) for name in names]
     _hide(settings, names)
     log_to_stderr(opener.redactor)
     ends = _Ends()
-    terminals = _terminals(platforms)
+    terminals = [each for each in platforms if isinstance(each, OnStandardOutput)]
     for terminal in terminals:
         terminal.on_lost = ends.lost
     store = ChatStore()
@@ -63,48 +60,13 @@ async def run(settings: BridgeSettings, names: Sequence[str]) -> int:
     return ends.code if ends.code is not None else EXIT_FAILED if failed else 0
 
 
-def senders_of(settings: BridgeSettings, names: Sequence[str]) -> Senders:
-    """Who may write. Whoever sits at the terminal has started the bridge."""
-    from trunkline.chat.terminal.platform import SENDER
-
-    terminal = (f"terminal:{SENDER}",) if "terminal" in names else ()
-    approvers = (*settings.approvers, *terminal) if settings.approvers else ()
-    return Senders((*settings.allow, *terminal), approvers, rate=settings.rate, unlimited=terminal)
-
-
-def platform(name: str, settings: BridgeSettings, senders: Senders) -> Platform:
-    """The platform of that name, as configured. Its module is imported now.
-
-    Raises:
-        ConfigError: something is missing for it.
-    """
-    table = settings.platforms.get(name, {})
-    if name == "telegram":
-        from trunkline.chat.telegram import platform as telegram
-
-        return telegram.make(table, os.environ)
-    if name == "matrix":
-        from trunkline.chat.matrix import platform as matrix
-
-        return matrix.make(table, os.environ, may_invite=lambda sender: senders.allowed(f"matrix:{sender}"))
-    from trunkline.chat.terminal.platform import TerminalPlatform
-
-    return TerminalPlatform()
-
-
 def _hide(settings: BridgeSettings, names: Sequence[str]) -> None:
     """The platforms have their tokens by now: the agents, which inherit our environment, must not have them."""
     for name in variables(settings, names):
         os.environ.pop(name, None)
 
 
-def _terminals(platforms: Sequence[Platform]) -> list[TerminalPlatform]:
-    from trunkline.chat.terminal.platform import TerminalPlatform
-
-    return [each for each in platforms if isinstance(each, TerminalPlatform)]
-
-
-def _keep_off(terminals: Sequence[TerminalPlatform]) -> None:
+def _keep_off(terminals: Sequence[OnStandardOutput]) -> None:
     """Keep off a screen what the chat on it shows anyway."""
     if os.isatty(2) and all(terminal.is_screen for terminal in terminals):
         for handler in logging.getLogger().handlers:

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from trunkline.base import paths
+from trunkline.base.chat_platforms import PLATFORMS
 from trunkline.base.config import USER_FILE
 from trunkline.base.values import Value
 from trunkline.chat.credentials import secret
@@ -26,8 +27,8 @@ from trunkline.core.faults import ConfigError
 from trunkline.models.endpoint import without_secrets
 
 #: Looked at when the configuration does not name others.
-TOKEN_ENV = "MATRIX_TOKEN"  # noqa: S105  # a name
-PASSWORD_ENV = "MATRIX_PASSWORD"  # noqa: S105  # a name
+TOKEN_ENV = PLATFORMS["matrix"].secrets["token"]
+PASSWORD_ENV = PLATFORMS["matrix"].secrets["password"]
 
 DEVICE_NAME = "trunkline"
 
@@ -162,10 +163,10 @@ def configured(table: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[st
             hint='Write `homeserver = "https://matrix.example.org"` into the section `[bridge.matrix]` of '
             f"`{os.path.join(paths.config_dir(environ), USER_FILE)}`.",
         )
-    password = secret("matrix", table, "password", PASSWORD_ENV, environ)
+    password = secret("matrix", table, "password", environ)
     # A password that is written down is meant, whatever else is in the environment.
     is_asked_for = "token" in table or "token_env" in table or not (table.get("user") and password)
-    token = secret("matrix", table, "token", TOKEN_ENV, environ) if is_asked_for else None
+    token = secret("matrix", table, "token", environ) if is_asked_for else None
     state_dir = table.get("state_dir") or os.path.join(paths.state_dir(environ), "matrix")
     return homeserver, Credentials(token, table.get("user"), password), os.path.expanduser(state_dir)
 

@@ -26,7 +26,18 @@ from trunkline.chat.matrix.account import Account, Credentials
 from trunkline.chat.matrix.client import Homeserver
 from trunkline.chat.matrix.state import Keeper
 from trunkline.chat.matrix.stream import SyncStream
-from trunkline.chat.platform import Button, File, FileType, Inbound, Limits, NotNow, Pressed, SendFailed, Unclear
+from trunkline.chat.platform import (
+    Button,
+    File,
+    FileType,
+    Inbound,
+    Limits,
+    NotNow,
+    Pressed,
+    SendFailed,
+    Unclear,
+    nobody,
+)
 
 #: Most homeservers let one account write once in five seconds for long, and ten times at once. At this rate an answer
 #: of a minute is never throttled.
@@ -86,11 +97,6 @@ class Signs:
         wanted = {content.same_sign(button.label) for button in buttons}
         there = self._events.get(message, {})
         return [there.pop(sign) for sign in list(there) if sign not in wanted]
-
-
-def nobody(sender: str) -> bool:
-    """Who is let in if nothing else is said."""
-    return False
 
 
 class MatrixPlatform:
@@ -317,9 +323,8 @@ class MatrixPlatform:
 
 def make(
     table: Mapping[str, Any],
-    environ: Mapping[str, str] = os.environ,
-    *,
-    may_invite: Callable[[str], bool] = nobody,
+    environ: Mapping[str, str],
+    is_allowed: Callable[[str], bool] = nobody,
 ) -> MatrixPlatform:
     """The account that the configuration's `[bridge.matrix]` describes.
 
@@ -335,7 +340,7 @@ def make(
         token=credentials.token,
         user=credentials.user,
         password=credentials.password,
-        may_invite=may_invite,
+        may_invite=is_allowed,
         environ=environ,
     )
 

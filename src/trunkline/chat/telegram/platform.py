@@ -18,8 +18,20 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
+from trunkline.base.chat_platforms import PLATFORMS
 from trunkline.chat.credentials import secret
-from trunkline.chat.platform import Button, File, FileType, Inbound, Limits, NotNow, Pressed, SendFailed, Unclear
+from trunkline.chat.platform import (
+    Button,
+    File,
+    FileType,
+    Inbound,
+    Limits,
+    NotNow,
+    Pressed,
+    SendFailed,
+    Unclear,
+    nobody,
+)
 from trunkline.chat.telegram.api import Api, TelegramRefused, megabytes
 from trunkline.chat.telegram.receive import check, receive, who
 from trunkline.chat.telegram.text import render, units
@@ -27,7 +39,7 @@ from trunkline.chat.telegram.updates import Me, message_id
 from trunkline.core.faults import ConfigError
 
 API_URL = "https://api.telegram.org"
-TOKEN_VARIABLE = "TELEGRAM_BOT_TOKEN"  # noqa: S105
+TOKEN_VARIABLE = PLATFORMS["telegram"].secrets["token"]
 
 #: The longest message.
 TEXT_UNITS = 4096
@@ -56,19 +68,23 @@ _DOCUMENT = ("sendDocument", "document")
 logger = logging.getLogger(__name__)
 
 
-def make(settings: Mapping[str, Any], environ: Mapping[str, str]) -> TelegramPlatform:
+def make(
+    table: Mapping[str, Any], environ: Mapping[str, str], is_allowed: Callable[[str], bool] = nobody
+) -> TelegramPlatform:
     """The bot of a `[bridge.telegram]` section: `token`, or `token_env` with the name of a variable; `api_url`.
+
+    Everybody can write to a bot: who is let in makes no difference to it.
 
     Raises:
         ConfigError: there is no token.
     """
-    token = secret("telegram", settings, "token", TOKEN_VARIABLE, environ)
+    token = secret("telegram", table, "token", environ)
     if not token:
         raise ConfigError(
             "There is no token for the Telegram bot.",
             hint=f"Get one from @BotFather in Telegram, and set `{TOKEN_VARIABLE}` to it.",
         )
-    return TelegramPlatform(token, api_url=settings.get("api_url", API_URL))
+    return TelegramPlatform(token, api_url=table.get("api_url", API_URL))
 
 
 class TelegramPlatform:

@@ -12,16 +12,17 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any
 from uuid import uuid4
 
 from trunkline.base import stdio
-from trunkline.chat.platform import Button, File, FileType, Gone, Inbound, Limits, Pressed, SendFailed
+from trunkline.base.chat_platforms import AT_THE_TERMINAL
+from trunkline.chat.platform import Button, File, FileType, Gone, Inbound, Limits, Pressed, SendFailed, nobody
 from trunkline.chat.terminal.screen import ChatScreen
 from trunkline.chat.terminal.text import clean
 
 CHAT = "terminal"
-SENDER = "you"
 
 #: Lines that may wait to be taken before no more is read.
 MOST_LINES = 100
@@ -34,6 +35,13 @@ TEXT_CHARS = 100_000
 EDIT_SECONDS = 0.1
 #: The sign of typing tells when there may be a prompt again: soon after the end of an answer.
 TYPING_SECONDS = 0.3
+
+
+def make(
+    table: Mapping[str, Any], environ: Mapping[str, str], is_allowed: Callable[[str], bool] = nobody
+) -> TerminalPlatform:
+    """Our own standard input and output, which need no configuration."""
+    return TerminalPlatform()
 
 
 class TerminalPlatform:
@@ -88,7 +96,7 @@ class TerminalPlatform:
             line = self._lines.popleft()
             if self._reader is not None and len(self._lines) == MOST_LINES - 1 and not self._ended:
                 self._reader.resume()
-            yield Inbound(uuid4().hex, CHAT, SENDER, line, private=True, at=time.time())
+            yield Inbound(uuid4().hex, CHAT, AT_THE_TERMINAL, line, private=True, at=time.time())
 
     async def send(
         self, chat: str, text: str, *, key: str, buttons: Sequence[Button] = (), reply_to: str | None = None
