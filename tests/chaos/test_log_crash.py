@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.shelves import AT, Shelf, TidyFileStore, checkpoint, fill, record
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.events import Checkpointed, Envelope, Gap, Notice, TextDelta
 from trunkline.core.faults import SessionDamaged
 from trunkline.core.log import EventLog
@@ -86,7 +87,7 @@ def _write_until_killed(shelf: Shelf, reports: int) -> int:
             seen += piece
         child.send_signal(signal.SIGKILL)
         seen += child.stdout.read()
-        assert child.wait(timeout=10) == -signal.SIGKILL
+        assert child.wait(timeout=PATIENCE_SECONDS) == -signal.SIGKILL
     # The last line may itself be cut short.
     return int(seen[: seen.rindex(b"\n")].splitlines()[-1])
 

@@ -18,6 +18,7 @@ from uuid import uuid4
 import pytest
 
 from tests.network.world import world
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.network.database import Row
 from trunkline.network.open_database import open_database
 from trunkline.wires.sns.drive import Sns, SnsError
@@ -26,8 +27,6 @@ ROUNDS = 5
 #: Of a whole server, which takes a second to start.
 SERVER_ROUNDS = 3
 RUNNERS = 8
-#: Longer than a writer needs to start on a busy machine.
-PATIENCE_SECONDS = 20
 
 #: Many callers write at once, two rows each; the name of a pair is reported once its write was acknowledged.
 WRITER = """

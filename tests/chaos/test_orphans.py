@@ -13,34 +13,35 @@ from uuid import uuid4
 import pytest
 
 from tests.base.processes import DAEMONIZE, is_alive, marked, python, start_parent, until
+from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = [
     pytest.mark.process,
     pytest.mark.skipif(not hasattr(signal, "pidfd_send_signal"), reason="descendants are found through /proc on Linux"),
 ]
 
-#: What is promised: everything is gone two seconds after the parent.
-GONE_SECONDS = 2.0
 #: Carried by everything that a test starts, so that the test can find what it looks for without our own marks.
 MARK = "ORPHAN_TEST_MARK"
 
 TREE = f"""
 scripts = [
-    ["sleep", "60"],
+    ["sleep", "600"],
     ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"],
-    ["sh", "-c", "sleep 60 & wait"],
-    ["setsid", "-w", "sleep", "60"],
+    ["sh", "-c", "sleep 600 & wait"],
+    ["setsid", "-w", "sleep", "600"],
     ["setsid", "-w", "sh", "-c", "trap '' TERM; while :; do sleep 1; done"],
-    {python(DAEMONIZE, "sleep", "60")!r},
+    {python(DAEMONIZE, "sleep", "600")!r},
 ]
 """
 
 
 @pytest.fixture
-def mark(monkeypatch: pytest.MonkeyPatch) -> str:
+def mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     value = uuid4().hex
     monkeypatch.setenv(MARK, value)
-    return value
+    yield value
+    for pid in marked(value):
+        os.kill(pid, signal.SIGKILL)
 
 
 @contextmanager
@@ -58,7 +59,7 @@ def read(parent: subprocess.Popen[str]) -> str:
 
 
 def assert_nothing_is_left(mark: str) -> None:
-    until(lambda: not marked(mark), GONE_SECONDS)
+    until(lambda: not marked(mark), PATIENCE_SECONDS)
 
 
 def test_a_killed_parent_leaves_nothing(mark: str) -> None:
@@ -66,7 +67,7 @@ def test_a_killed_parent_leaves_nothing(mark: str) -> None:
     with parent_of(script) as parent:
         assert read(parent) == "ready"
         # Parent, watchdog, and at least one process for each script.
-        until(lambda: len(marked(mark)) >= 8)
+        until(lambda: len(marked(mark)) >= 8, PATIENCE_SECONDS)
         parent.kill()
         assert_nothing_is_left(mark)
 
@@ -80,10 +81,10 @@ def test_a_parent_that_just_ends_leaves_nothing(mark: str) -> None:
 
 
 def test_a_parent_that_becomes_another_program_leaves_nothing(mark: str) -> None:
-    script = "child = spawn(['sleep', '60'])\nprint(child.pid, flush=True)\nos.execvp('cat', ['cat'])"
+    script = "child = spawn(['sleep', '600'])\nprint(child.pid, flush=True)\nos.execvp('cat', ['cat'])"
     with parent_of(script) as parent:
         child = int(read(parent))
-        until(lambda: not is_alive(child), GONE_SECONDS)
+        until(lambda: not is_alive(child), PATIENCE_SECONDS)
         assert parent.poll() is None
         parent.kill()
     assert_nothing_is_left(mark)
@@ -93,7 +94,7 @@ def test_a_parent_killed_before_it_could_tell_the_group_leaves_nothing(mark: str
     script = """
 from trunkline.base.process_guard import Guard
 Guard.confirm = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-spawn(["setsid", "sleep", "60"])
+spawn(["setsid", "sleep", "600"])
 """
     with parent_of(script) as parent:
         assert parent.wait() == -signal.SIGKILL
@@ -118,7 +119,7 @@ class SlowStart:
         os.execvpe(argv[0], argv, env)
 process_start._fork_exec = None
 subprocess.Popen = SlowStart
-spawn(["sleep", "60"])
+spawn(["sleep", "600"])
 """
     with parent_of(script) as parent:
         assert parent.wait() == -signal.SIGKILL
@@ -127,7 +128,7 @@ spawn(["sleep", "60"])
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_parent_killed_at_any_moment_while_it_spawns_leaves_nothing(mark: str, seed: int) -> None:
-    script = "print('go', flush=True)\nkept = []\nwhile True: kept.append(spawn(['setsid', '-w', 'sleep', '60']))"
+    script = "print('go', flush=True)\nkept = []\nwhile True: kept.append(spawn(['setsid', '-w', 'sleep', '600']))"
     moment = random.Random(seed).uniform(0, 0.03)
     with parent_of(script) as parent:
         assert read(parent) == "go"
@@ -139,16 +140,16 @@ def test_a_parent_killed_at_any_moment_while_it_spawns_leaves_nothing(mark: str,
 
 def test_trees_are_guarded_again_after_the_watchdog_was_killed(mark: str) -> None:
     script = """
-children = [spawn(["sleep", "60"])]
+children = [spawn(["sleep", "600"])]
 os.kill(watchdog_pid(), signal.SIGKILL)
 os.waitid(os.P_PID, watchdog_pid(), os.WEXITED | os.WNOWAIT)
-children.append(spawn(["sleep", "60"]))
+children.append(spawn(["sleep", "600"]))
 print("ready", flush=True)
 signal.pause()
 """
     with parent_of(script) as parent:
         assert read(parent) == "ready"
-        until(lambda: len(marked(mark)) >= 4)
+        until(lambda: len(marked(mark)) >= 4, PATIENCE_SECONDS)
         parent.kill()
         assert_nothing_is_left(mark)
 
@@ -156,25 +157,23 @@ signal.pause()
 def test_a_fork_that_python_does_not_see_does_not_keep_the_dead_alive(mark: str) -> None:
     script = """
 import ctypes
-child = spawn(["sleep", "60"])
+child = spawn(["sleep", "600"])
 fork = ctypes.PyDLL(None).fork
 if fork() == 0:
-    time.sleep(60)
+    time.sleep(600)
 print(child.pid, flush=True)
 signal.pause()
 """
     with parent_of(script) as parent:
         child = int(read(parent))
         parent.kill()
-        until(lambda: not is_alive(child), GONE_SECONDS)
-        # The forked copy is nobody's tree: it is the test's to end.
-        for pid in marked(mark):
-            os.kill(pid, signal.SIGKILL)
+        until(lambda: not is_alive(child), PATIENCE_SECONDS)
+        # The forked copy is nobody's tree: it is ended with the test.
 
 
 def test_sixty_four_trees_end_together(mark: str) -> None:
     script = """
-children = [spawn(["sh", "-c", "setsid sleep 60 & sleep 60"]) for _ in range(64)]
+children = [spawn(["sh", "-c", "setsid sleep 600 & sleep 600"]) for _ in range(64)]
 print("ready", flush=True)
 signal.pause()
 """

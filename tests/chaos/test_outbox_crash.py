@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.loop import run
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.scripted_platform import LIMITS, ScriptedPlatform, Shown
 from trunkline.chat.delivery.answer import StreamedAnswer
 from trunkline.chat.delivery.losses import LOST
@@ -214,6 +215,8 @@ def test_an_outbox_that_is_killed_at_any_step_neither_loses_nor_doubles_an_answe
         "import sys; from pathlib import Path; from tests.chaos.test_outbox_crash import crash_everywhere\n"
         f"print(crash_everywhere(Path(sys.argv[1]), idempotent={idempotent}, offset={int(idempotent)}))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=28)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=PATIENCE_SECONDS
+    )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 20

@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.faults import AgentFailed, AgentTimeout, Fault
 from trunkline.demo import showcase
 from trunkline.demo.showcase import Scene, ShownLine, play
 
 pytestmark = pytest.mark.process
-
-PATIENCE_SECONDS = 20.0
 
 
 async def played(**changes: Any) -> list[ShownLine]:

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.demo import services, tester
 from trunkline.demo.world import World
 from trunkline.exchange.service import Service
@@ -56,7 +57,7 @@ async def seen_through(world: World) -> None:
     parts: list[Service] = [services.ChainService(world), services.NetworkService(world), services.AgentService(world)]
     running = asyncio.create_task(Supervisor(parts, told).run(stop))
     try:
-        async with httpx.AsyncClient() as http, asyncio.timeout(25):
+        async with httpx.AsyncClient(timeout=PATIENCE_SECONDS) as http, asyncio.timeout(PATIENCE_SECONDS):
             await reachable.wait()
             await answered(http, world)
             assert (await titled(http, world, tester.REPORT))["type"] == "REPORT_TO_HUMAN"

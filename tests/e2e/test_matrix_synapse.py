@@ -13,7 +13,8 @@ import pytest
 
 from tests.conftest import require
 from tests.support.mcp_environment import INSTALL_SECONDS
-from tests.support.synapse import MOST_UPLOAD_BYTES, PATIENCE_SECONDS, Person, Server, homeserver
+from tests.support.patience import PATIENCE_SECONDS
+from tests.support.synapse import MOST_UPLOAD_BYTES, Person, Server, homeserver
 from trunkline.chat.matrix.content import TEXT_BYTES
 from trunkline.chat.matrix.platform import ENCRYPTED, MatrixPlatform
 from trunkline.chat.platform import Button, Inbound, NotNow, Pressed, SendFailed

@@ -17,6 +17,7 @@ from tests.conftest import require
 from tests.support import browser as browsers
 from tests.support.browser import overflow, picture, visiting
 from tests.support.fake_launcher import LAUNCHERS, FakeLauncher
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.sealed_secrets import ADDRESS, KEY, SECRETS, V1, V2
 from trunkline.base import recursion
 from trunkline.network.network import Network, Settings
@@ -69,7 +70,7 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{ready.result()}"
     finally:
         stop.set()
-        await asyncio.wait_for(serving, 15)
+        await asyncio.wait_for(serving, PATIENCE_SECONDS)
         await database.close()
 
 
@@ -221,7 +222,7 @@ async def test_an_owner_says_where_to_be_told_and_sees_what_became_of_it(browser
             await expect(part.locator("[data-deliveries] li")).to_have_count(1)
             return await part.locator("[data-deliveries] li").inner_text()
 
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while "1 attempt: the server cannot be reached" not in await opened_again():
                 pass
         await picture(page, "manage-webhook")

@@ -17,7 +17,8 @@ import pytest
 from tests.support.fake_agent import FakeAgent
 from tests.support.fake_cli import install_fake
 from tests.support.fake_dialogue import COMMAND
-from tests.support.telegram_server import PATIENCE_SECONDS, TelegramServer
+from tests.support.patience import PATIENCE_SECONDS
+from tests.support.telegram_server import TelegramServer
 from tests.support.telegram_world import MAX_UNITS
 from trunkline.agents import registry
 from trunkline.agents.script import load as load_script

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from tests.models.test_embedding_onnx import onnx_path
 from tests.support.invoked import invoke
 from tests.support.local_model import SHARED_CACHE, TIMEOUT_SECONDS, model_path
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_process import tryll_process
 from trunkline.cli.app import app
 
@@ -73,14 +74,14 @@ def test_it_plays_on_a_server_with_the_mock_engine() -> None:
 @pytest.mark.process
 def test_without_a_server_it_says_what_to_start() -> None:
     command = [sys.executable, str(NPC / "play.py"), "127.0.0.1:1"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
     assert (done.returncode, "trunkline tryll serve" in done.stderr) == (1, True)
 
 
 @pytest.mark.process
 def test_what_is_no_address_is_said() -> None:
     command = [sys.executable, str(NPC / "play.py"), "nonsense"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
     assert (done.returncode, "`nonsense` is not an address" in done.stderr) == (2, True)
 
 

@@ -9,6 +9,7 @@ from unittest import mock
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import echo
 from trunkline.exchange.service import Service
 from trunkline.exchange.supervisor import Pace, State, Supervisor
@@ -36,7 +37,7 @@ async def running(service: TryllService, pace: Pace | None = None) -> AsyncItera
     supervisor = Supervisor([service], report, pace)
     task = asyncio.create_task(supervisor.run(stop))
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await reachable.wait()
         yield told
     finally:

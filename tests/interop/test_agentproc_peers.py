@@ -16,6 +16,7 @@ import pytest
 
 from environments import AGENTPROC_01, AGENTPROC_04, INSTALL_SECONDS
 from tests.support.mcp_environment import environment
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.wires.agentproc.drive import Run, run
 from trunkline.wires.agentproc.messages import PermissionRequest, PermissionResponse, Said, TurnRequest
 from trunkline.wires.agentproc.profile import Profile
@@ -24,7 +25,6 @@ from trunkline.wires.agentproc.profile.file import load
 # The first run makes the environments.
 pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(2 * INSTALL_SECONDS)]
 
-PATIENCE_SECONDS = 30
 
 Dialect = Literal["0.1", "0.4"]
 both = pytest.mark.parametrize("dialect", ["0.1", "0.4"])

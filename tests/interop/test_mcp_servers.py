@@ -16,6 +16,7 @@ import pytest
 from tests.support.mcp_client import Watched, until, watched
 from tests.support.mcp_environment import CURRENT, INSTALL_SECONDS, PROXIED, environment
 from tests.support.mcp_http_server import HttpTransport, free_port, wait_for_port
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.process import spawn
 from trunkline.base.watchdog import all_pids, read_file
 from trunkline.core.agent import AddMcpServer
@@ -40,7 +41,7 @@ def current() -> Path:
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A repository with one new file."""
-    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True, timeout=20)
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True, timeout=PATIENCE_SECONDS)
     (tmp_path / "new.txt").touch()
     return tmp_path
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import require
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.sns_stub import AGENT, COMMUNITY, TOKEN, SnsStub
 from trunkline.base import recursion
 from trunkline.network.open_database import open_database
@@ -27,7 +28,6 @@ with recursion.kept():
 
 pytestmark = [pytest.mark.process]
 
-PATIENCE_SECONDS = 20
 
 #: Reads one JSON value from standard input, and writes one. `mode` is `write` or `check`.
 PEER = r"""

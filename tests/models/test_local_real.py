@@ -18,6 +18,7 @@ import jsonschema
 import pytest
 
 from tests.support.local_model import THREADS, TIMEOUT_SECONDS, Served, llama_server, model_path
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.faults import ProviderError
 from trunkline.models.local import LocalModel
 from trunkline.models.messages import Message, Text, ToolResult, ToolUse
@@ -230,7 +231,7 @@ async def test_leaving_while_it_reads_frees_the_engine_at_once(model: LocalModel
 
 async def check_that_it_was_freed(model: LocalModel, left: float) -> None:
     assert time.process_time() - left < 0.2
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await ask(model, SHORT)
     # To its end, what was left takes ten seconds of the processor and more.
     assert time.process_time() - left < 5

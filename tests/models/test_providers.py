@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.unmeasured import unmeasured
 from trunkline.core.faults import ConfigError
 from trunkline.models.providers import DEFAULT_MODELS, VARIABLES, ModelSettings, check, make
@@ -101,4 +102,4 @@ for provider in ("anthropic", "openai", "mock"):
     make(ModelSettings(provider, api_key="k"))
 assert not {"httpx", "httpcore", "anyio", "http.client", "urllib.parse"} & sys.modules.keys()
 """
-    subprocess.run([sys.executable, "-c", program], env=unmeasured(), check=True, timeout=20)
+    subprocess.run([sys.executable, "-c", program], env=unmeasured(), check=True, timeout=PATIENCE_SECONDS)

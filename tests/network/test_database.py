@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.network.database import Conflict, Database, DatabaseGone, Row, Transaction
 from trunkline.network.worker_pool import MAX_WAITING
 
@@ -167,7 +168,7 @@ async def test_no_exception_of_any_kind_stops_the_threads(database: Database, er
 
     for act in (database.write, database.read):
         # Kept from the loop: an exit that a task raises would end it.
-        answer = await asyncio.wait_for(_caught(act(work)), 10)
+        answer = await asyncio.wait_for(_caught(act(work)), PATIENCE_SECONDS)
         assert type(answer) is (RuntimeError if isinstance(error, StopIteration) else type(error))
     await database.write(setting("after"))
     assert await names(database) == ["after"]

@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from tests.network.world import OTHER, Runner, World, deliver_due, world
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.http_public import NotFetched
 from trunkline.network import delivering, serving, webhooks
 from trunkline.network.database import Database
@@ -58,7 +59,7 @@ class Told:
         self.net, self.community, self.agent, self.owner, self.secret = net, community, agent, owner, secret
 
     async def deliver(self, endpoint: Endpoint) -> None:
-        await asyncio.wait_for(deliver_due(Deliveries(self.net.network, endpoint)), 20)
+        await asyncio.wait_for(deliver_due(Deliveries(self.net.network, endpoint)), PATIENCE_SECONDS)
 
     async def shown(self) -> dict[str, Any]:
         found: dict[str, Any] = (await self.net.get(HOOK, self.owner)).json()
@@ -173,7 +174,7 @@ async def test_a_defect_while_sending_is_an_attempt_that_failed(told: Told, capl
     async def broken(*args: Any, **more: Any) -> int:
         raise RuntimeError("broken")
 
-    await asyncio.wait_for(deliver_due(Deliveries(told.net.network, broken)), 20)
+    await asyncio.wait_for(deliver_due(Deliveries(told.net.network, broken)), PATIENCE_SECONDS)
     [delivery] = (await told.shown())["deliveries"]
     assert (delivery["state"], delivery["error"]) == ("waiting", "it could not be sent (RuntimeError)")
     assert "a webhook could not be sent" in caplog.text
@@ -245,7 +246,7 @@ async def test_what_a_former_address_answers_says_nothing_about_the_one_that_the
             raise NotFetched(answer)
         return answer
 
-    await asyncio.wait_for(deliver_due(Deliveries(told.net.network, post)), 20)
+    await asyncio.wait_for(deliver_due(Deliveries(told.net.network, post)), PATIENCE_SECONDS)
     assert came == [URL, "https://new.example/", "https://new.example/"]
     assert {each["state"] for each in (await told.shown())["deliveries"]} == {"delivered"}
 
@@ -297,8 +298,8 @@ async def test_what_a_process_left_behind_is_delivered_by_the_next_one(told: Tol
     first = Deliveries(told.net.network, hangs)
     first.start()
     told.net.network.live.told.set()
-    await asyncio.wait_for(begun.wait(), 10)
-    await asyncio.wait_for(first.close(), 10)
+    await asyncio.wait_for(begun.wait(), PATIENCE_SECONDS)
+    await asyncio.wait_for(first.close(), PATIENCE_SECONDS)
     endpoint = Endpoint()
     await told.deliver(endpoint)
     assert endpoint.came == []
@@ -312,7 +313,7 @@ async def test_of_two_servers_that_deliver_at_once_one_takes_each(told: Told) ->
         await told.agent.thread(told.community, title=str(number), type="REPORT_TO_HUMAN")
     endpoint = Endpoint()
     several = [Deliveries(told.net.network, endpoint) for _ in range(3)]
-    await asyncio.wait_for(asyncio.gather(*(deliver_due(each) for each in several)), 20)
+    await asyncio.wait_for(asyncio.gather(*(deliver_due(each) for each in several)), PATIENCE_SECONDS)
     await told.deliver(endpoint)
     titles = [json.loads(body)["data"]["thread"]["title"] for _, _, body in endpoint.came]
     assert sorted(titles) == ["0", "1", "2", "3"]
@@ -336,9 +337,9 @@ async def test_a_slow_endpoint_does_not_keep_the_others(net: World) -> None:
         return 200
 
     delivering = asyncio.create_task(deliver_due(Deliveries(net.network, post)))
-    await asyncio.wait_for(arrived.wait(), 10)
+    await asyncio.wait_for(arrived.wait(), PATIENCE_SECONDS)
     free.set()
-    await asyncio.wait_for(delivering, 10)
+    await asyncio.wait_for(delivering, PATIENCE_SECONDS)
 
 
 async def test_what_waits_is_bounded_and_what_is_missed_is_counted(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -445,19 +446,19 @@ async def test_a_network_that_is_served_delivers_by_itself(sqlite_database: Data
     serve = serving.serve(network, "127.0.0.1", 0, stop, lambda _, found: port.set_result(found))
     async with await asyncio.start_server(hear, "127.0.0.1", 0) as server, world(sqlite_database) as net:
         task = asyncio.create_task(serve)
-        base = f"http://127.0.0.1:{await asyncio.wait_for(port, 10)}"
+        base = f"http://127.0.0.1:{await asyncio.wait_for(port, PATIENCE_SECONDS)}"
         await net.community()
         owner = await net.session()
         # The network that is served has the time of the day.
         await net.execute("UPDATE owner_session SET expires_at = ?", 2**53)
-        async with httpx.AsyncClient(base_url=base, headers=owner, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=base, headers=owner, timeout=PATIENCE_SECONDS, trust_env=False) as client:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/in"
             answer = await client.post(HOOK, json={"url": url})
             assert answer.status_code == 200, answer.text
             assert (await client.post(f"{HOOK}/test")).status_code == 200
-            came = await asyncio.wait_for(arrived, 20)
+            came = await asyncio.wait_for(arrived, PATIENCE_SECONDS)
         stop.set()
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, PATIENCE_SECONDS)
     head, _, body = came.partition(b"\r\n\r\n")
     assert head.startswith(b"POST /in HTTP/1.1\r\n")
     headers = dict(line.lower().split(": ", 1) for line in head.decode().split("\r\n")[1:])

@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.network.database import DatabaseGone, Transaction
 from trunkline.network.worker_pool import Job, WorkerPool
-
-#: Much longer than any of it takes.
-PATIENCE_SECONDS = 10
 
 
 class NoTransaction:

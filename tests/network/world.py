@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.network.database import Database, Transaction
 from trunkline.network.delivering import Deliveries
 from trunkline.network.http.app import application
@@ -179,4 +180,4 @@ async def world(database: Database, **settings: Any) -> AsyncIterator[World]:
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         yield World(network, client, clock)
-    await asyncio.wait_for(app.state.housekeeping.close(), 10)
+    await asyncio.wait_for(app.state.housekeeping.close(), PATIENCE_SECONDS)

@@ -9,9 +9,8 @@ import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
-# Much longer than any start on a busy machine, and shorter than the suite's own limit, so that the text of a program
-# that hangs is seen.
-PATIENCE_SECONDS = 20.0
+from tests.support.patience import PATIENCE_SECONDS
+
 ECHO_AGENT = ("agent", "--json-stream", "--agent", "echo")
 ECHO_TEXT = "Is anybody there?"
 

@@ -12,7 +12,8 @@ import pytest
 
 import trunkline
 from tests.conftest import require
-from tests.packaging.commands import ECHO_AGENT, ECHO_TEXT, PATIENCE_SECONDS, clean_environment, echo_turn
+from tests.packaging.commands import ECHO_AGENT, ECHO_TEXT, clean_environment, echo_turn
+from tests.support.patience import PATIENCE_SECONDS
 
 # Building, making an environment and downloading three packages: seconds with a warm cache, minutes on a slow line.
 pytestmark = [pytest.mark.wheel, pytest.mark.process, pytest.mark.timeout(300)]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.provider import StubProvider
 from tests.support.provider_streams import openai_text
 from trunkline.base import recursion
@@ -22,8 +23,6 @@ from trunkline.runner.opening import open_runner
 
 with recursion.kept():
     from tests.support.owner_world import World
-
-PATIENCE_SECONDS = 15
 
 
 class Place:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.shelves import Shelf, fill, kept, numbers
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.store import durable
 
 
@@ -97,7 +98,7 @@ async def test_the_event_loop_goes_on_while_the_disk_works(shelf: Shelf, disk: D
     log.flush()
     assert not syncing.done()
     released.set()
-    await asyncio.wait_for(syncing, 10)
+    await asyncio.wait_for(syncing, PATIENCE_SECONDS)
     assert threading.get_ident() not in disk.threads
     disk.synced.clear()
     await log.sync()
@@ -115,7 +116,7 @@ async def test_of_two_syncs_at_once_neither_is_done_before_the_disk_is(shelf: Sh
     assert not first.done()
     assert not second.done()
     released.set()
-    await asyncio.wait_for(asyncio.gather(first, second), 10)
+    await asyncio.wait_for(asyncio.gather(first, second), PATIENCE_SECONDS)
 
 
 async def test_a_session_can_be_closed_and_reopened_while_the_disk_works(shelf: Shelf, disk: Disk) -> None:
@@ -128,7 +129,7 @@ async def test_a_session_can_be_closed_and_reopened_while_the_disk_works(shelf: 
     log.close()
     assert numbers(kept(shelf.store())) == [1]
     released.set()
-    await asyncio.wait_for(syncing, 10)
+    await asyncio.wait_for(syncing, PATIENCE_SECONDS)
 
 
 async def test_a_sync_that_is_cancelled_leaves_no_file_open_and_can_be_repeated(shelf: Shelf, disk: Disk) -> None:
@@ -202,6 +203,6 @@ def _wait(event: threading.Event) -> None:
 
 
 async def _until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not condition():  # noqa: ASYNC110  (another thread makes it true, and cannot wake this loop)
             await asyncio.sleep(0.001)

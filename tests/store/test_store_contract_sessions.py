@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.store.shelves import Shelf, fill, kept, numbers, record
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.events import TextDelta
 from trunkline.core.faults import ConfigError, SessionExists, SessionHeld, SessionNotFound
 from trunkline.core.log import SessionStore
@@ -165,7 +166,7 @@ def test_a_session_is_held_against_other_processes_and_let_go_of_by_their_death(
         with pytest.raises(SessionHeld, match=f"by process {child.pid}\\."):
             store.open("s")
         child.kill()
-        child.wait(timeout=10)
+        child.wait(timeout=PATIENCE_SECONDS)
     assert kept(store) == added
 
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-#: Much longer than anything takes on a busy machine, and shorter than a test's own limit.
-PATIENCE_SECONDS = 15.0
+from tests.support.patience import PATIENCE_SECONDS
 
 COMMAND = (sys.executable, "-m", "trunkline", "agent", "--json-stream")
 
@@ -132,9 +131,9 @@ def is_alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
-def gone(pid: int, seconds: float = 2.0) -> bool:
-    """Whether a process is gone within some seconds."""
-    deadline = time.monotonic() + seconds
+def gone(pid: int) -> bool:
+    """Whether a process is gone, or soon is."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while is_alive(pid):
         if time.monotonic() > deadline:
             return False

@@ -15,13 +15,13 @@ import httpx
 
 import environments
 from tests.conftest import require
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.process import spawn
 
 VERSION = "1.7.1"
 CHAIN_ID = 11155111
 #: It starts in a tenth of a second; on a busy machine in more.
 START_SECONDS = 20.0
-PATIENCE_SECONDS = 10.0
 
 #: The first of the accounts that every anvil has. Its key is printed at every start: it is nobody's secret.
 KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"

@@ -10,13 +10,11 @@ from typing import Any
 
 import httpx
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.demo.chain import accounts
 from trunkline.demo.chain.artefacts import artefact
 from trunkline.demo.chain.embedded import EmbeddedChain
 from trunkline.runner.chain.settings import TxSettings
-
-#: Anything that happens in a test.
-PATIENCE_SECONDS = 60.0
 
 KEY = accounts.private_key(1)
 

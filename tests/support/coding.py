@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from tests.support.agent_process import PATIENCE_SECONDS, AgentProcess, gone
+from tests.support.agent_process import AgentProcess, gone
 from tests.support.conversations import Asked, read
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.provider import HANG, Answerer, Part, Reply, Request, StubProvider, in_thread, reply_of_script
 from tests.support.provider_streams import anthropic_sse, anthropic_text, openai_sse, openai_text
 

@@ -18,12 +18,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.models import fetch_http
 
 REPOSITORY = "owner/tiny-GGUF"
 COMMIT = "c0ffee" + "0" * 34
-#: For a request that waits for a test.
-PATIENCE_SECONDS = 10
 
 
 def gguf(seed: str, size: int = 200_000, window: int = 4096) -> bytes:

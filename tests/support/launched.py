@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.faults import UnknownCall
 from trunkline.runner.config import RunnerConfig
 from trunkline.runner.cycle import CycleReport
@@ -16,7 +17,6 @@ from trunkline.runner.launcher import Launcher, serve
 
 SECRET = "a-secret-of-some-length"
 ORIGIN = "http://127.0.0.1:4317"
-_PATIENCE_SECONDS = 20
 
 HANGS = CycleReport(error="it hangs")
 
@@ -119,4 +119,4 @@ async def launcher(home: Path, keyring: MemoryKeyring | None = None) -> AsyncIte
         yield await address
     finally:
         stop.set()
-        await asyncio.wait_for(serving, _PATIENCE_SECONDS)
+        await asyncio.wait_for(serving, PATIENCE_SECONDS)

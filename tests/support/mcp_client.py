@@ -9,15 +9,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.agent import AddMcpServer
 from trunkline.tools.mcp.servers import McpServers
 from trunkline.tools.mcp.tool import McpTool
 from trunkline.tools.tool import ToolOutput
 
 SMALL_SERVER = Path(__file__).with_name("mcp_server.py")
-
-#: Much longer than anything here takes on a busy machine, and shorter than a test's own limit.
-PATIENCE_SECONDS = 20.0
 
 
 def small(*flags: str, name: str = "small", **more: Any) -> AddMcpServer:

@@ -21,12 +21,11 @@ from typing import Any, Literal
 
 from mcp.server.mcpserver import Context, MCPServer
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.process import spawn
 
 HttpTransport = Literal["sse", "streamable-http"]
 
-#: How long a server may take to start on a busy machine.
-PATIENCE_SECONDS = 20.0
 _LOOK_SECONDS = 0.02
 
 

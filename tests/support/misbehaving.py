@@ -10,12 +10,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.agent import Conversation
 from trunkline.core.events import Event, Failed, Notice, TextDelta, TurnEnded, UserMessage
 from trunkline.wires.jsonstream.drive import Connection, DrivenConversation, Launched, Timing
 
-#: No wait of these tests is longer on any machine that is not stuck.
-PATIENCE_SECONDS = 20.0
 #: Most habits are not worth waiting for.
 CLOSE_SECONDS = 0.2
 

@@ -12,6 +12,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from tests.support.owner_world import ABI, address
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.cli import network
 from trunkline.network import serving
 from trunkline.network.network import Network, Settings
@@ -73,7 +74,7 @@ async def served(tmp_path: Path) -> AsyncIterator[Site]:
         yield Site(await address, net, tmp_path)
     finally:
         stop.set()
-        await asyncio.wait_for(task, 20)
+        await asyncio.wait_for(task, PATIENCE_SECONDS)
         await database.close()
 
 

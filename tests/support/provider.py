@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.provider_streams import (
     Event,
     anthropic_sse,
@@ -36,9 +37,6 @@ from tests.support.provider_streams import (
     openai_text,
     openai_tool_calls,
 )
-
-#: No answer that a test waits for takes this long: it ends what would hang.
-PATIENCE_SECONDS = 20.0
 
 _HEAD_LIMIT = 1024 * 1024
 

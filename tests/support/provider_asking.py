@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.provider import StubProvider
 from tests.support.provider_streams import (
     Event,
@@ -78,7 +79,7 @@ async def asked(form: Format, **settings: Any) -> AsyncIterator[tuple[StubProvid
 
 
 async def answer(model: HttpModel, request: Request = QUESTION) -> list[Chunk]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         return [chunk async for chunk in model.stream(request)]
 
 
@@ -90,7 +91,7 @@ async def failure(model: HttpModel, shown: list[Chunk] | None = None) -> Provide
 
 
 async def _collect(model: HttpModel, shown: list[Chunk]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         async for chunk in model.stream(QUESTION):
             shown.append(chunk)
 

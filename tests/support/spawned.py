@@ -11,9 +11,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tests.support.host import Host
-
-#: Much longer than a conversation takes on a busy machine, and shorter than a test's own limit.
-PATIENCE_SECONDS = 25.0
+from tests.support.patience import PATIENCE_SECONDS
 
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
 

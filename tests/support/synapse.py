@@ -21,13 +21,12 @@ from uuid import uuid4
 import httpx
 
 from tests.support.mcp_environment import environment
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.process import spawn
 
 SYNAPSE = ("matrix-synapse==1.163.2",)
 #: It compiles its tables when it starts; on a busy machine that takes a while.
 START_SECONDS = 60
-#: Anything that a person waits for in a room.
-PATIENCE_SECONDS = 15.0
 MOST_UPLOAD_BYTES = 200_000
 
 _LOOK_SECONDS = 0.05

@@ -11,6 +11,7 @@ from pathlib import Path
 from playwright.async_api import Browser
 
 from tests.support import browser as browsers
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents.external.tryll_talk_options import TalkOptions
 from trunkline.base import asgi
 from trunkline.exchange.console.app import application
@@ -33,7 +34,7 @@ async def page_served(host: str, port: int, options: TalkOptions) -> AsyncIterat
         yield f"http://127.0.0.1:{ready.result()}"
     finally:
         stop.set()
-        await asyncio.wait_for(serving, 15)
+        await asyncio.wait_for(serving, PATIENCE_SECONDS)
 
 
 def written(path: Path, pcm: bytes, rate: int) -> Path:

@@ -20,10 +20,8 @@ from email.policy import HTTP
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.telegram_world import Json, No, Upload, World
-
-#: No state that a test waits for takes this long: it ends what would hang.
-PATIENCE_SECONDS = 15.0
 
 #: What a test waits for need not be the server's doing.
 LOOK_SECONDS = 0.05

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents.graph.hosting import LocalGraphHost, Models, Voices
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.wires.tryll import messages as m
@@ -15,9 +16,6 @@ from trunkline.wires.tryll.codec import Framer, decode, encode, frame
 from trunkline.wires.tryll.serve import Settings, TryllServer
 
 T = TypeVar("T", bound=m.Message)
-
-#: Longer than anything here takes, and shorter than a test may.
-PATIENCE = 10.0
 
 
 class Peer:
@@ -35,7 +33,7 @@ class Peer:
     async def hear(self) -> m.Message | None:
         """The next message; None at the end. A frame that is cut off is a failure."""
         while not self._frames:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 data = await self.reader.read(1 << 16)
             if not data:
                 assert not self._framer.held, "a frame was cut off"
@@ -44,7 +42,9 @@ class Peer:
         return decode(self._frames.pop(0))
 
     async def get(self, kind: type[T]) -> T:
-        found = await self.hear()
+        """The next message, of this kind. How far the server is, which it tells if it is slow, is passed over."""
+        while isinstance(found := await self.hear(), m.DownloadProgress) and kind is not m.DownloadProgress:
+            pass
         assert isinstance(found, kind), found
         return found
 

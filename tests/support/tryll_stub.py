@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, Self, TypeVar
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import Framer, decode, encode, frame
 
@@ -115,7 +116,7 @@ class TryllStub:
 
     async def until_asked(self, kind: type[M], times: int = 1) -> M:
         """The message of that kind, as soon as so many have come."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while len(found := self.asked(kind)) < times:
                 self.heard.clear()
                 await self.heard.wait()

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-#: A cycle takes a second; on a busy machine, and with a model, more.
-PATIENCE_SECONDS = 60.0
+from tests.support.patience import PATIENCE_SECONDS
 
 
 class Once(NamedTuple):

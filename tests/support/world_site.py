@@ -8,14 +8,13 @@ from typing import Any
 
 import httpx
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base import recursion
 from trunkline.wires.sns import codec
 from trunkline.wires.sns.canonical import stable
 
 with recursion.kept():
     from tests.support.owner_world import Person
-
-PATIENCE_SECONDS = 15.0
 
 
 class Signed:

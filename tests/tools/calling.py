@@ -6,14 +6,12 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.redact import Redactor
 from trunkline.tools.files import FileMemory
 from trunkline.tools.tool import ToolOutput
 from trunkline.tools.toolbox import Toolbox, standard_tools
 from trunkline.tools.workspace import Workspace
-
-#: No call in these tests takes a fraction of this.
-PATIENCE_SECONDS = 20.0
 
 
 class Box:

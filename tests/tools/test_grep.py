@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import require
-from tests.tools.calling import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.redact import Redactor
 from trunkline.tools import grep
 from trunkline.tools.grep import LONGEST_LINE, MOST_LINES, NO_MATCHES, Grep, MatchLines, find_ripgrep

@@ -8,9 +8,8 @@ import threading
 import pytest
 
 from tests.support.loop import run as run_virtually
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.tools.threads import REPORT_SECONDS, Abandoned, Stop, in_thread, reporting
-
-PATIENCE_SECONDS = 10.0
 
 
 async def test_the_loop_goes_on_while_a_thread_blocks() -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.calling import PATIENCE_SECONDS, Box
+from tests.support.patience import PATIENCE_SECONDS
+from tests.tools.calling import Box
 from trunkline.tools import write
 from trunkline.tools.atomic import replace_file
 from trunkline.tools.write import count_lines

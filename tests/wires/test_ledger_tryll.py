@@ -15,6 +15,7 @@ import pytest
 from tests.agents.helpers import play, request
 from tests.support.fake_agent import FakeAgent
 from tests.support.loop import until
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import Peer, echo, served
 from tests.support.tryll_stub import TryllStub
 from tests.wires.test_ledger import SAMPLES
@@ -189,7 +190,7 @@ async def test_files_are_told_of_and_not_sent() -> None:
     async with TryllStub() as stub:
         stub.models["near"] = m.ModelInfo("near", m.ModelStatus.LOCAL, model_type="language")
         conversation = await TryllAgent("127.0.0.1", stub.port).open(request())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             heard: list[Any] = [event async for event in conversation.turn(core.UserMessage("hi", ("a.png",)))]
         await conversation.close()
         assert isinstance(heard[0], core.Notice)

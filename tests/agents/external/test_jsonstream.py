@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.misbehaving import PATIENCE_SECONDS, argv, end, has_ended, notices, said, talk
+from tests.support.misbehaving import argv, end, has_ended, notices, said, talk
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents.external.jsonstream import JsonStreamAgent
 from trunkline.core import events as core
 from trunkline.core.agent import Agent, Approve, Capabilities, Conversation, OpenRequest

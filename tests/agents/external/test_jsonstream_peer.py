@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.misbehaving import PATIENCE_SECONDS, end, failures, has_ended, notices, said, talk
+from tests.support.misbehaving import end, failures, has_ended, notices, said, talk
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents.external.jsonstream import JsonStreamAgent
 from trunkline.base import paths
 from trunkline.core import events as core

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.support.tryll_served import PATIENCE, Served, served
+from tests.support.patience import PATIENCE_SECONDS
+from tests.support.tryll_served import Served, served
 
 
 @asynccontextmanager
@@ -16,6 +17,6 @@ async def serving(folder: Path, **settings: Any) -> AsyncIterator[Served]:
     """A server that is closed when it has noticed that the kit is gone, and that nothing is left of what it did."""
     async with served(folder, **settings) as made:
         yield made
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while made.server.connections or made.server.turns or made.server.agents:  # noqa: ASYNC110  (it does not tell)
                 await asyncio.sleep(0.01)

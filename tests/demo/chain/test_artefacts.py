@@ -9,6 +9,7 @@ import pytest
 import environments
 import trunkline.demo
 from tests.conftest import require
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.demo.chain.artefacts import artefact
 
 FOLDER = Path(trunkline.demo.__file__).parent / "contracts"
@@ -25,7 +26,7 @@ def test_the_bytecode_is_what_the_compiler_makes_of_the_source(tmp_path: Path) -
     require("solc", not problem, f"npm could not install it: {problem}")
     made = tmp_path / "Vault.json"
     command = ["node", str(FOLDER / "compile.js"), "Vault", str(made)]
-    subprocess.run(command, check=True, timeout=25, env=os.environ | {"NODE_PATH": str(modules)})
+    subprocess.run(command, check=True, timeout=PATIENCE_SECONDS, env=os.environ | {"NODE_PATH": str(modules)})
     assert made.read_text() == (FOLDER / "Vault.json").read_text()
 
 

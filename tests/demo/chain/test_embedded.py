@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from tests.support.chain import embedded
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.faults import ConfigError
 from trunkline.demo.chain.artefacts import artefact
 from trunkline.demo.chain.embedded import MOST_BODY_BYTES, EmbeddedChain
@@ -17,7 +18,7 @@ async def test_it_serves_until_it_is_told_to_stop_and_goes_on_where_it_was() -> 
     async with embedded() as (chain, address):
         service: Service = chain
         assert service.where == chain.url
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(timeout=PATIENCE_SECONDS, trust_env=False) as client:
             asked = {"jsonrpc": "2.0", "id": 1, "method": "eth_getCode", "params": [address, "latest"]}
             assert len((await client.post(chain.url, json=asked)).json()["result"]) > 100
             typed = {"content-type": "application/json; charset=utf-8"}

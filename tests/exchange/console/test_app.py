@@ -16,6 +16,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Origin
 
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.talk_page import page_served
 from tests.support.tryll_served import Served, served
 from tests.support.tryll_voice import silence, tone, words
@@ -47,7 +48,7 @@ async def socket(site: str, **more: Any) -> AsyncIterator[ClientConnection]:
 
 async def heard(socket: ClientConnection, kind: str) -> dict[str, Any]:
     """The next message of a type."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             message = await socket.recv()
             if isinstance(message, str) and (found := json.loads(message))["type"] == kind:
@@ -61,7 +62,7 @@ async def say(socket: ClientConnection, kind: str, **more: Any) -> None:
 
 async def code_of(socket: ClientConnection) -> int | None:
     """How the socket is closed."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await socket.wait_closed()
     return socket.close_code
 
@@ -92,7 +93,7 @@ async def test_a_conversation_by_sound_and_by_typing(site: str) -> None:
 
 
 async def test_the_page_and_its_files_come_with_a_policy_and_need_nobody_else(site: str) -> None:
-    async with httpx.AsyncClient(base_url=site, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=site, timeout=PATIENCE_SECONDS, trust_env=False) as client:
         page = await client.get("/")
         assert page.status_code == 200
         policy = page.headers["content-security-policy"]
@@ -180,7 +181,7 @@ async def test_messages_that_are_too_large_and_conversations_that_are_too_many_a
     finally:
         for each in pages:
             await each.close()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             async with socket(site) as page:
                 message = await page.recv() if page.close_code is None else ""
@@ -196,7 +197,7 @@ async def test_a_page_that_goes_away_leaves_no_session_behind(site: str, server:
         await heard(page, "words")
         assert server.server.turns
         page.transport.abort()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while server.server.connections:  # noqa: ASYNC110  # the server tells nobody
             await asyncio.sleep(0.01)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.speaking_process import RATE
 from tests.support.speech import collected
 from trunkline.models.voice import espeak, piper, process_voice
@@ -26,6 +27,13 @@ MODULE = "tests.support.speaking_process"
 @pytest.fixture(autouse=True)
 def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    # No limit of its own ends what a test waits for, but where the test is about it.
+    for limit in ("START_SECONDS", "STALL_SECONDS", "STOP_SECONDS"):
+        monkeypatch.setattr(process_voice, limit, 10 * PATIENCE_SECONDS)
 
 
 @pytest.fixture
@@ -63,7 +71,7 @@ async def test_a_long_text_is_said_in_pieces_and_others_have_their_turn_between_
 async def test_who_listens_slowly_does_not_hold_up_others(voice: ProcessVoice) -> None:
     slow = voice.speak("long " * 20)
     await anext(slow)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         assert await collected(voice.speak("quick")) == b"quick"
     await slow.aclose()
 
@@ -77,7 +85,7 @@ async def test_leaving_stops_the_engine_and_frees_it_for_the_next(voice: Process
     await asyncio.sleep(0)
     given_up.cancel()
     await sound.aclose()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         assert await waiting == b"next"
         assert await collected(voice.speak("last")) == b"last"
     assert voice.pid == pid
@@ -122,7 +130,7 @@ async def test_a_process_that_was_halted_is_ended_when_it_does_not_stop_and_anot
     await anext(sound)
     os.kill(pid, signal.SIGSTOP)
     await sound.aclose()
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         assert await collected(voice.speak("fresh")) == b"fresh"
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
@@ -136,7 +144,7 @@ async def test_who_leaves_before_the_process_is_there_is_not_spoken_to(voice: Pr
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     early.cancel()
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         assert await collected(voice.speak("next")) == b"next"
 
 
@@ -178,7 +186,7 @@ async def test_closing_ends_what_waits_for_its_turn(voice: ProcessVoice) -> None
     asked = asyncio.ensure_future(collected(voice.speak("last")))
     await asyncio.sleep(0)
     await voice.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         for waiting in (in_line, asked):
             with pytest.raises(SpeechError, match="closed"):
                 await waiting
@@ -195,7 +203,7 @@ async def test_whoever_waits_hears_of_a_turn_that_was_cancelled(voice: ProcessVo
     # As the end of an event loop does it.
     for task in asyncio.all_tasks() - before - {in_line}:
         task.cancel()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         with pytest.raises(SpeechError, match="closed"):
             await in_line
     await sound.aclose()

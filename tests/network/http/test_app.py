@@ -14,6 +14,7 @@ import jsonschema
 import pytest
 
 from tests.network.world import OTHER, World, world
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.network.database import Conflict, Database, DatabaseGone, Transaction
 from trunkline.network.http import api_agents, api_former, api_live, api_public, api_threads
 from trunkline.network.http.app import all_endpoints, application
@@ -192,7 +193,7 @@ async def test_watchers_get_hints_and_the_stream_ends_when_it_is_told_to(net: Wo
         await bob.thread(other)
         thread = await alice.thread(mine)
         assert (
-            await asyncio.wait_for(anext(events), 5)
+            await asyncio.wait_for(anext(events), PATIENCE_SECONDS)
             == (
                 f'event: thread\ndata: {{"communityId":"{mine}","threadId":"{thread["id"]}","type":"DISCUSSION"}}\n\n'
             ).encode()
@@ -200,7 +201,7 @@ async def test_watchers_get_hints_and_the_stream_ends_when_it_is_told_to(net: Wo
         waiting = asyncio.ensure_future(anext(events))
         await asyncio.sleep(0)
         streams.close()
-        assert await asyncio.wait_for(waiting, 5) == b": alive\n\n"
+        assert await asyncio.wait_for(waiting, PATIENCE_SECONDS) == b": alive\n\n"
         assert [rest async for rest in events] == []
     assert len(streams) == 0
 

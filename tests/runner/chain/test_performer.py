@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.chain import community, embedded, settings, tx
 from tests.support.chain_world import RECEIPT, SEND, World
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.faults import ConfigError
 from trunkline.runner.chain.ledger import Ledger
 from trunkline.runner.chain.performer import TxPerformer
@@ -220,8 +221,8 @@ async def test_a_receipt_that_is_late_is_told_later(world: World) -> None:
 
 async def test_a_node_that_gives_no_receipts_is_not_waited_for(world: World) -> None:
     world.node.behaviours[RECEIPT] = world.node.say(error={"code": -32601, "message": "no such method"})
-    async with asyncio.timeout(4):
-        done = await world.performer(receipt_seconds=60.0).perform(tx("inc()"), world.community)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        done = await world.performer(receipt_seconds=10 * PATIENCE_SECONDS).perform(tx("inc()"), world.community)
     assert (done.ok, done.result["state"]) == (False, "pending")
     assert await world.count() == 1
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.chain import KEY, settings, tx
 from tests.support.chain_world import SEND, World
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.redact import Redactor
 from trunkline.core.faults import UnknownCall
 from trunkline.runner.chain.performer import TxPerformer
@@ -120,7 +121,7 @@ async def test_a_dry_run_does_everything_but_send(world: World) -> None:
 async def test_a_node_that_hangs_is_given_up_in_time(world: World) -> None:
     for method in ("eth_chainId", "eth_call", SEND):
         world.node.behaviours = {method: world.node.hang}
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             done = await world.performer(timeout_seconds=0.2).perform(tx("inc()"), world.community)
         assert not done.ok
         assert "The RPC node did not answer" in str(done.error) or done.result["state"] == "unknown"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.fake_cli import FAKES, PROGRAMS
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.own_python import module_command
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc import hub, streams
@@ -98,7 +99,9 @@ def test_the_hub_and_the_streams_cost_little_to_import() -> None:
         "import sys; from trunkline.wires.agentproc import hub, streams; hub.names(); streams.make('codex');"
         f"print([name for name in {heavy!r} if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 

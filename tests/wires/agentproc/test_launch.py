@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.launch import MAX_STRING, Launch, launch, make_directory
 from trunkline.wires.agentproc.messages import Attachment, TurnRequest
@@ -287,7 +288,7 @@ def test_what_is_too_long_elsewhere_is_refused_with_what_to_do() -> None:
 @pytest.mark.process
 def test_the_longest_message_that_is_given_can_be_received() -> None:
     made = make("x" * LONGEST, command=(sys.executable, "-c", "import os; print(len(os.environ['AGENT_MESSAGE']))"))
-    done = subprocess.run(made.argv, env=dict(made.env), capture_output=True, check=True, timeout=20)
+    done = subprocess.run(made.argv, env=dict(made.env), capture_output=True, check=True, timeout=PATIENCE_SECONDS)
     assert int(done.stdout) == LONGEST
     with pytest.raises(OSError, match="Argument list too long"):
         subprocess.run(["true"], env={"PATH": "/bin:/usr/bin", "AGENT_MESSAGE": "x" * (LONGEST + 1)}, check=False)

@@ -7,19 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.process
+from tests.support.patience import PATIENCE_SECONDS
 
-#: Much longer than anything takes on a busy machine, and shorter than a test's own limit.
-PATIENCE_SECONDS = 15.0
-#: What a handler that takes no notice of a signal may cost.
-END_SECONDS = 2.0
+pytestmark = pytest.mark.process
 
 PROGRAM = """
 import asyncio, os, subprocess, sys, threading, time
@@ -33,13 +29,13 @@ def handle(turn: Turn):
     try:
         turn.partial("said")
         if turn.message == "wait":
-            time.sleep(60)
+            time.sleep(600)
     finally:
         print("in order")
     if turn.message == "deaf":
         while True:
             try:
-                time.sleep(60)
+                time.sleep(600)
             except BaseException:
                 pass
     def flood():
@@ -52,7 +48,7 @@ def handle(turn: Turn):
 async def handle_async(turn: Turn):
     turn.partial("said")
     try:
-        await asyncio.sleep(60)
+        await asyncio.sleep(600)
     finally:
         print("in order")
 
@@ -114,10 +110,8 @@ def test_a_signal_cancels_an_async_handler(program: list[str]) -> None:
 
 def test_a_handler_that_takes_no_notice_of_a_signal_does_not_live_on(program: list[str]) -> None:
     with running(program, "deaf") as process:
-        began = time.monotonic()
         process.terminate()
         assert process.wait(PATIENCE_SECONDS) == 143
-        assert time.monotonic() - began < END_SECONDS
 
 
 def test_a_bridge_that_does_not_read_any_more_ends_it_and_its_threads_quietly(program: list[str]) -> None:

@@ -10,7 +10,8 @@ from typing import cast
 
 import pytest
 
-from tests.support.misbehaving import PATIENCE_SECONDS, conversing, end, failures, has_ended, notices, said, talk
+from tests.support.misbehaving import conversing, end, failures, has_ended, notices, said, talk
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core import events as core
 from trunkline.core.agent import AddHistory, AddMcpServer, Approve, Change, Decision, Deny, SetMode, SetOptions
 from trunkline.core.events import Event, UserMessage

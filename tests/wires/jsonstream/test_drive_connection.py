@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.misbehaving import PATIENCE_SECONDS, PROGRAM, argv, connected, has_ended
+from tests.support.misbehaving import PROGRAM, argv, connected, has_ended
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.faults import AgentFailed, AgentTimeout, ConfigError, Fault, LocalProtocolError
 from trunkline.wires.jsonstream import messages
 from trunkline.wires.jsonstream.codec import Noise
@@ -230,7 +231,7 @@ async def test_closing_lets_a_program_leave_by_itself(tmp_path: Path) -> None:
 async def test_closing_ends_a_program_that_does_not_leave() -> None:
     async with connected("ignores-eof") as connection:
         await answer(connection, "hello")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await connection.close(0.05)
         await has_ended(connection.pid)
 

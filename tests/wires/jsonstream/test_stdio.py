@@ -8,15 +8,13 @@ import os
 import pytest
 
 from tests.support.fake_agent import FakeAgent
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.approvals import Policy
 from trunkline.core.events import TurnEnded
 from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
 from trunkline.wires.jsonstream import stdio
 from trunkline.wires.jsonstream.stdio import StdioServer
-
-#: Far beyond what a busy machine needs: it is not waited for.
-PATIENCE_SECONDS = 20.0
 
 
 class WatchedLog(MemoryLog):

@@ -15,14 +15,18 @@ from typing import Any
 
 import pytest
 
+from tests.base.processes import until
 from tests.conftest import require
 from tests.support.agent_process import COMMAND, AgentProcess, gone
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.config import user_file
 from trunkline.base.paths import sessions_dir
 
 pytestmark = pytest.mark.process
 
-#: What the protocol allows between the end of the input, or SIGTERM, and the exit.
+#: What the protocol allows between the end of the input, or SIGTERM, and the exit: on a machine that does nothing else.
+#: So it is the processor's time that is limited here; that the agent does not just wait is what its host's patience is
+#: for, which is shorter than anything that these agents do.
 EXIT_SECONDS = 2.0
 
 
@@ -32,7 +36,7 @@ def script(tmp_path: Path) -> str:
     pid_file = tmp_path / "pid"
     reach = "import os,sys; os.write(1, b'on stdout'); os.write(2, b' on stderr'); print(repr(sys.stdin.read()))"
     turns = [
-        {"when": "long", "steps": [{"text": "one "}, {"wait": 60}, {"text": "two"}]},
+        {"when": "long", "steps": [{"text": "one "}, {"wait": 600}, {"text": "two"}]},
         {"when": "ask", "steps": [{"tool": {"name": "Write", "category": "edit", "args": {}, "id": "t1"}}]},
         {
             "when": "run",
@@ -43,7 +47,7 @@ def script(tmp_path: Path) -> str:
                         "category": "exec",
                         "args": {},
                         "id": "t1",
-                        "run": ["sh", "-c", f"trap '' TERM; echo $$ > {pid_file}; sleep 300 & wait; sleep 300"],
+                        "run": ["sh", "-c", f"trap '' TERM; echo $$ > {pid_file}; sleep 600 & wait; sleep 600"],
                     }
                 }
             ],
@@ -317,7 +321,7 @@ def test_a_host_that_is_gone_before_it_could_be_told_leaves_no_session(tmp_path:
     os.close(reading)
     with AgentProcess("--agent", "echo", "--session-id", "nobody", stdout=writing) as agent:
         os.close(writing)
-        assert agent.process.wait(EXIT_SECONDS) == 128 + signal.SIGPIPE
+        assert agent.process.wait(PATIENCE_SECONDS) == 128 + signal.SIGPIPE
     with AgentProcess("--agent", "echo", "--session-id", "nobody") as agent:
         agent.until("ready")
 
@@ -456,9 +460,9 @@ def test_a_session_killed_in_the_middle_of_a_tool_goes_on_and_knows_what_it_does
 
 
 def ended_in_time(agent: AgentProcess, how: str) -> int:
-    started = time.monotonic()
+    started = agent.worked()
     code = agent.end() if how == "eof" else agent.kill(signal.Signals[how])
-    assert time.monotonic() - started < EXIT_SECONDS
+    assert agent.worked() - started < EXIT_SECONDS
     return code
 
 
@@ -485,9 +489,7 @@ def test_no_child_outlives_it(script: str, how: str, tmp_path: Path) -> None:
         agent.message("run")
         agent.until("tool_running")
         pid_file = tmp_path / "pid"
-        deadline = time.monotonic() + 5
-        while not (pid_file.exists() and pid_file.read_text().strip()):
-            assert time.monotonic() < deadline
+        until(lambda: pid_file.exists() and pid_file.read_text().strip(), PATIENCE_SECONDS)
         pid = int(pid_file.read_text())
         if how == "stop":
             agent.send(type="stop")
@@ -523,7 +525,7 @@ def test_input_and_output_may_be_sockets_as_some_runtimes_make_them() -> None:
     ours, theirs = socket.socketpair()
     with ours, AgentProcess("--agent", "echo", stdin=theirs, stdout=theirs) as agent:
         theirs.close()
-        ours.settimeout(10)
+        ours.settimeout(PATIENCE_SECONDS)
         stream = ours.makefile("rwb")
         assert json.loads(stream.readline())["type"] == "ready"
         big = "word " * 60_000
@@ -559,7 +561,7 @@ def test_a_host_that_floods_and_never_reads_is_not_read_without_end() -> None:
         agent.until("ready")
         assert agent.process.stdin is not None
         os.set_blocking(agent.process.stdin.fileno(), False)
-        line, sent, deadline = b'{"type":"x"}\n' * 4000, 0, time.monotonic() + 10
+        line, sent, deadline = b'{"type":"x"}\n' * 4000, 0, time.monotonic() + PATIENCE_SECONDS
         stuck_since = time.monotonic()
         while time.monotonic() < deadline and sent < 400_000_000:
             try:

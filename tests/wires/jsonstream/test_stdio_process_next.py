@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agent_process import PATIENCE_SECONDS, AgentProcess
+from tests.support.agent_process import AgentProcess
+from tests.support.patience import PATIENCE_SECONDS
 from tests.wires.jsonstream.test_stdio_process import fatal
 
 pytestmark = pytest.mark.process

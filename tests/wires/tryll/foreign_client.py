@@ -8,13 +8,12 @@ from contextlib import asynccontextmanager
 from struct import pack, unpack
 from typing import Any, Protocol, TypeVar
 
+from tests.support.patience import PATIENCE_SECONDS
 from tests.wires.tryll import foreign
 from trunkline.wires.tryll import messages as m
 
 T = TypeVar("T", bound=m.Message)
 
-#: Longer than anything here takes, and shorter than a test may.
-PATIENCE = 15.0
 MAX_FRAME = 1 << 20
 
 
@@ -45,7 +44,7 @@ class Foreigner:
 
     async def hear(self) -> Any:
         """The next message; None at the end. Half a frame before the end is a failure."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             head = await self.reader.read(1)
             if not head:
                 return None
@@ -55,7 +54,9 @@ class Foreigner:
             return foreign.read(await self.reader.readexactly(length))
 
     async def get(self, kind: type[T]) -> T:
-        found = await self.hear()
+        """The next message, of this kind. How far the server is, which it tells if it is slow, is passed over."""
+        while isinstance(found := await self.hear(), m.DownloadProgress) and kind is not m.DownloadProgress:
+            pass
         assert isinstance(found, kind), found
         return found
 

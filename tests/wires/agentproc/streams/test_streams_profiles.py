@@ -10,13 +10,13 @@ import pytest
 
 from tests.support.fake_cli import CRASHED, DEAD, EXIT_CRASHED, FAKES, dead_words, install_fake
 from tests.support.fake_cli_plays import LOOKING, NEW, REFUSED, answer_to, halves
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.wires.agentproc import drive, hub, streams
 from trunkline.wires.agentproc.drive import Outcome, Run
 from trunkline.wires.agentproc.messages import Partial, Said, TurnRequest
 
 pytestmark = pytest.mark.process
 
-PATIENCE_SECONDS = 20.0
 #: What a chat user may send, and no program may take for anything but a message.
 NASTY = "--help; $(touch x) `id` {{SESSION_ID}} ${HOME}\n--yolo 'ä' \"q\""
 

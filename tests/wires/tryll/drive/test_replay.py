@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.loop import until
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_stub import HANG_UP, LEAVE, TryllStub, echo
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.drive import IntentClassified, Reconnect, ToolCall, Tryll, client
@@ -184,7 +185,7 @@ async def test_whoever_waits_for_a_connection_hears_that_the_client_is_closed(st
     await tryll.close()
     for each in waiting:
         with pytest.raises(TryllError, match="closed"):
-            await asyncio.wait_for(each, 5)
+            await asyncio.wait_for(each, PATIENCE_SECONDS)
     await stub.start()
 
 

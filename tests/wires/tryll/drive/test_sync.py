@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.loop import until
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_stub import SILENCE, TryllStub, held
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.drive import Reconnect
@@ -116,9 +117,9 @@ async def test_whoever_waits_hears_that_another_thread_has_closed_the_client(stu
     await until(lambda: not tryll.session_id)
     waiting = asyncio.create_task(asyncio.to_thread(tryll.health))
     await until(lambda: tryll._tryll._connecting.locked())
-    await asyncio.wait_for(asyncio.to_thread(tryll.close), 5)
+    await asyncio.wait_for(asyncio.to_thread(tryll.close), PATIENCE_SECONDS)
     with pytest.raises(TryllError, match="1002"):
-        await asyncio.wait_for(waiting, 5)
+        await asyncio.wait_for(waiting, PATIENCE_SECONDS)
     await stub.start()
 
 
@@ -129,7 +130,7 @@ async def test_nobody_waits_for_a_thread_that_has_died(stub: TryllStub) -> None:
     await stub.until_asked(m.ListModelsRequest)
     tryll._thread.call(sys.exit)
     with pytest.raises(TryllError, match="1002"):
-        await asyncio.wait_for(waiting, 5)
+        await asyncio.wait_for(waiting, PATIENCE_SECONDS)
     with pytest.raises(TryllError, match="1002"):
         await asyncio.to_thread(tryll.health)
     await asyncio.to_thread(tryll.close)
@@ -163,7 +164,7 @@ async def test_nobody_waits_for_a_thread_whose_end_fails(caplog: pytest.LogCaptu
         # Not of a pool, which would wait for them in its turn.
         threading.Thread(target=wait, args=(begun, stubborn), daemon=True).start()
         await begun.wait()
-    await asyncio.wait_for(asyncio.to_thread(thread.stop), 5)
+    await asyncio.wait_for(asyncio.to_thread(thread.stop), PATIENCE_SECONDS)
     await until(lambda: woken == {True: SystemExit, False: TryllError})
     assert "the end" in caplog.text
 

@@ -10,6 +10,7 @@ from itertools import count
 import pytest
 
 from tests.support.loop import until
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import Served, echo
 from tests.support.tryll_stub import TryllStub
 from tests.support.tryll_voice import silence, tone, words
@@ -151,7 +152,7 @@ async def test_an_answer_that_is_interrupted_ends_and_the_next_one_has_its_own(t
         await voice.transcript()
         assert voice.reply is not None
         replies.append(voice.reply)
-    first, second = [await asyncio.wait_for(reply.result(), 5) for reply in replies]
+    first, second = [await asyncio.wait_for(reply.result(), PATIENCE_SECONDS) for reply in replies]
     assert first.cancelled
     assert second.text == "You said: w1 w2"
 
@@ -309,7 +310,7 @@ async def test_whoever_gives_up_on_a_voice_input_leaves_none_behind(server: Serv
     (connection,) = server.server.connections
     assert connection.session is not None
     assert connection.session.voices is not None
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while connection.session.voices.find(voice.id - 1) is not None:
             await tryll.health()
     assert connection.session.voices.find(voice.id) is not None

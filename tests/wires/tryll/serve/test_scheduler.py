@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.loop import run, until
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import Peer, Served, echo, served
 from trunkline.agents.graph.mustache import Template, read_template
 from trunkline.agents.graph.nodes import classify_llm, generate
@@ -262,6 +263,6 @@ async def test_a_client_that_reads_slowly_is_waited_for_and_one_that_stops_is_no
             # All the time it was behind, and its turn went on.
             assert connection.behind
             assert server.server.connections == {connection}
-            async with asyncio.timeout(5 * STALL):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 while server.server.connections:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)

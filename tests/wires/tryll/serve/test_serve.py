@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.loop import until
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import Peer, Served, echo, served
 from trunkline.agents.graph import agent as graph_agent
 from trunkline.base import memory
@@ -327,7 +328,7 @@ async def test_a_thousand_agents_live_in_one_session(peer: Peer) -> None:
     assert len(set(ids)) == 1000
     peer.say(*(m.SendMessageRequest(5, agent, "x") for agent in ids))
     done: set[int] = set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while len(done) < 1000:
             if isinstance(heard := await peer.hear(), m.TurnComplete):
                 done.add(heard.agent_id)

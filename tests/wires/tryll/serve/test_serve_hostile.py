@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import Peer, Served, echo, served
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import MAX_FRAME, encode, frame
 from trunkline.wires.tryll.serve import TryllServer
+from trunkline.wires.tryll.serve import server as serving
 from trunkline.wires.tryll.serve.connection import HIGH_WATER, ServerConnection
 from trunkline.wires.tryll.serve.scheduler import MAX_REQUESTS, RequestScheduler
 from trunkline.wires.tryll.serve.session import AGENT_BITS
@@ -26,14 +28,14 @@ LONG = " ".join(["word"] * 500)
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not condition():  # noqa: ASYNC110  # what is looked at belongs to the server, which has no event for us
             await asyncio.sleep(0.005)
 
 
 async def works(server: Served) -> None:
     """Whoever else is there: a turn is answered."""
-    async with asyncio.timeout(5), server.peer() as peer:
+    async with asyncio.timeout(PATIENCE_SECONDS), server.peer() as peer:
         agent = await peer.agent()
         peer.say(m.SendMessageRequest(3, agent, "fine"))
         answers, _ = await peer.turn()
@@ -222,7 +224,7 @@ async def test_the_end_of_what_a_client_says_ends_its_session(server: Served) ->
         peer.say(m.SendMessageRequest(3, agent, LONG))
         await peer.get(m.AnswerText)
         peer.writer.write_eof()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             assert (await peer.turn())[1].status == m.TurnStatus.CANCELLED
             assert await peer.hear() is None
     await until(lambda: not server.server.connections)
@@ -245,7 +247,7 @@ async def test_a_client_that_neither_reads_nor_speaks_any_more_is_gone_in_time(s
         await loop.sock_sendall(deaf, frame(encode(m.SendMessageRequest(3, agent, " ".join(["x"] * 300_000)))))
         await until(lambda: connection.behind)
         deaf.shutdown(socket.SHUT_WR)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await until(lambda: not server.server.connections)
         # What it reads now does not look like the end of a stream.
         with pytest.raises(ConnectionResetError):
@@ -263,7 +265,7 @@ async def test_a_client_that_is_not_read_any_more_can_still_end(server: Served) 
             await loop.sock_sendall(deaf, request * 50)
             await asyncio.sleep(0)
         deaf.shutdown(socket.SHUT_WR)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await until(lambda: not server.server.connections)
 
 
@@ -279,7 +281,10 @@ async def test_a_vanished_client_takes_its_turns_along(server: Served) -> None:
 # The server's own end.
 
 
-async def test_a_server_that_stops_lets_turns_end_and_takes_no_more(tmp_path: Path) -> None:
+async def test_a_server_that_stops_lets_turns_end_and_takes_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "GRACE_SECONDS", 10 * PATIENCE_SECONDS)
     async with served(tmp_path) as server, server.peer() as idle, server.peer() as busy:
         agent, other = await busy.agent(SLOW), await busy.agent()
         busy.say(m.SendMessageRequest(3, agent, "a few words"))
@@ -300,12 +305,15 @@ async def test_a_server_that_stops_lets_turns_end_and_takes_no_more(tmp_path: Pa
             await asyncio.open_connection(server.host, server.port)
 
 
-async def test_a_server_that_stops_does_not_wait_for_long_turns(tmp_path: Path) -> None:
+async def test_a_server_that_stops_does_not_wait_for_long_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "GRACE_SECONDS", 0.2)
     async with served(tmp_path) as server, server.peer() as peer:
         agent = await peer.agent(SLOW)
         peer.say(m.SendMessageRequest(3, agent, LONG))
         await peer.get(m.AnswerText)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             closing = asyncio.create_task(server.server.close())
             heard: list[m.Message] = []
             while (message := await peer.hear()) is not None:

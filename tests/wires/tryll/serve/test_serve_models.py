@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.faults import kinds
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import Peer, echo, served
 from trunkline.core.fault_table import TABLE
 from trunkline.core.faults import DownloadFailed, Fault, ModelError, ModelNotFetched
@@ -137,7 +138,7 @@ async def test_a_client_that_goes_while_its_agent_is_made_leaves_nothing_behind(
     peer.say(m.CreateAgentRequest(3, echo(), "good"), m.CreateStringStorageRequest(4, "after", ("x",)))
     await peer.get(m.DownloadProgress)
     peer.writer.write_eof()
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         assert await peer.hear() is None
     assert pool.asked == []
 

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from struct import pack
@@ -17,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support.package_index import Index, Model, serving
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_process import TryllProcess, tryll_process
 from tests.support.tryll_served import served
 from tests.wires.tryll import foreign, hostile
@@ -42,7 +42,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TryllProcess]:
 
 
 async def works(server: TryllProcess) -> None:
-    async with asyncio.timeout(8), foreigner(server) as client:
+    async with asyncio.timeout(PATIENCE_SECONDS), foreigner(server) as client:
         agent = await client.agent(SAY)
         client.say(m.SendMessageRequest(3, agent, "fine"))
         assert text_of((await client.turn())[0]) == "You said: fine"
@@ -77,12 +77,11 @@ async def test_it_needs_no_terminal_and_no_network_and_ends_in_time_whatever_is_
             half[1].write(pack("<I", 1000) + bytes(10))
             await client.get(m.AnswerText)
             child.send_signal(signal.SIGTERM)
-            begun = time.monotonic()
             rest = await client.rest()
             ends = [each.status for each in rest if isinstance(each, m.TurnComplete)]
             assert ends == [m.TurnStatus.CANCELLED] * 5
-            assert await asyncio.to_thread(child.wait, 15) == 128 + signal.SIGTERM
-            assert time.monotonic() - begun < 10
+            # The turns would go on for longer.
+            assert await asyncio.to_thread(child.wait, PATIENCE_SECONDS) == 128 + signal.SIGTERM
             for stream in (writer, deaf[1], half[1]):
                 stream.transport.abort()
         finally:
@@ -90,7 +89,7 @@ async def test_it_needs_no_terminal_and_no_network_and_ends_in_time_whatever_is_
 
 
 async def _ready(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             try:
                 return await asyncio.open_connection("127.0.0.1", port)

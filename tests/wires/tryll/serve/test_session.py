@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import Served
 from tests.wires.tryll import foreign
 from tests.wires.tryll.foreign_client import Foreigner, foreigner, graph, text_of
@@ -273,7 +274,7 @@ async def test_half_close_ends_the_session_in_time_and_cuts_no_frame(server: Ser
         if state == "half a frame":
             client.writer.write(pack("<I", 100) + bytes(50))
         client.writer.write_eof()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             rest = await client.rest()
         if state == "in a turn":
             *_, final, complete = rest
