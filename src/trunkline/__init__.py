@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Decision,
         Deny,
         Journal,
+        Meter,
         OpenRequest,
         SetMode,
         SetOptions,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         OutputType,
         Progress,
         SessionIdentified,
+        Steered,
         TextDelta,
         ThinkingDelta,
         ToolCancelled,
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
         BadExit,
         BadParameter,
         BadStorageName,
+        BudgetExceeded,
         Cancelled,
         ConfigError,
         DownloadActive,
@@ -141,6 +144,7 @@ __all__ = [
     "BadExit",
     "BadParameter",
     "BadStorageName",
+    "BudgetExceeded",
     "Cancelled",
     "Capabilities",
     "Category",
@@ -173,6 +177,7 @@ __all__ = [
     "JsonStreamAgent",
     "LocalProtocolError",
     "MemoryLog",
+    "Meter",
     "Mistyped",
     "Mode",
     "ModeChanged",
@@ -211,6 +216,7 @@ __all__ = [
     "SetOptions",
     "Sns",
     "SnsError",
+    "Steered",
     "StorageError",
     "StorageExists",
     "StorageMissing",
@@ -256,21 +262,21 @@ _HOMES = {
     "trunkline.base.vocabulary": "Mode",
     "trunkline.core.agent": (
         "AddHistory AddMcpServer Agent Approve Capabilities Change Conversation Decision Deny Journal "
-        "OpenRequest SetMode SetOptions"
+        "Meter OpenRequest SetMode SetOptions"
     ),
     "trunkline.core.approvals": "Decisions Policy",
     "trunkline.core.events": (
         "Audio Category Envelope Event Extension Failed Gap Granted GrantRevoked HistoryInjected ModeChanged "
-        "Notice Outcome OutputType Progress SessionIdentified TextDelta ThinkingDelta ToolCancelled ToolFinished "
-        "ToolRequested ToolStarted TurnEnded TurnStarted UserMessage"
+        "Notice Outcome OutputType Progress SessionIdentified Steered TextDelta ThinkingDelta ToolCancelled "
+        "ToolFinished ToolRequested ToolStarted TurnEnded TurnStarted UserMessage"
     ),
     "trunkline.core.faults": (
         "AgentBusy AgentCrashed AgentFailed AgentTimeout BadAudio BadEmbeddedName BadExit BadParameter BadStorageName "
-        "Cancelled ConfigError DownloadActive DownloadFailed EmbeddedExists EmbeddingError Fault FixedParameter "
-        "GraphError InternalError LocalProtocolError Mistyped ModelError ModelNotFetched NoEmbeddingModel "
-        "NoLanguageModel NoModel NoRecognizer NoSpace NoVoice NodeFailed NotListening OutsideStorage ProtocolError "
-        "ProviderError RemoteProtocolError SessionDamaged SessionExists SessionHeld SessionNotFound StorageError "
-        "StorageExists StorageMissing StorageNameInUse TooLong TooManySteps ToolError UnknownCall UnknownNode "
+        "BudgetExceeded Cancelled ConfigError DownloadActive DownloadFailed EmbeddedExists EmbeddingError Fault "
+        "FixedParameter GraphError InternalError LocalProtocolError Mistyped ModelError ModelNotFetched "
+        "NoEmbeddingModel NoLanguageModel NoModel NoRecognizer NoSpace NoVoice NodeFailed NotListening OutsideStorage "
+        "ProtocolError ProviderError RemoteProtocolError SessionDamaged SessionExists SessionHeld SessionNotFound "
+        "StorageError StorageExists StorageMissing StorageNameInUse TooLong TooManySteps ToolError UnknownCall UnknownNode "
         "Unsupported UtteranceTooLong WrongStorage"
     ),
     "trunkline.core.ids": "new_id",

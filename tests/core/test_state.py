@@ -21,6 +21,7 @@ from trunkline.core.events import (
     ModeChanged,
     SessionIdentified,
     TextDelta,
+    ToolAnswered,
     ToolCancelled,
     ToolFinished,
     ToolRequested,
@@ -42,7 +43,11 @@ def folded(*events: Event, turn: int = 1, state: SessionState | None = None) -> 
 
 
 def members(state: SessionState) -> dict[str, Any]:
-    return dict(vars(state))
+    return {**vars(state), "open_turns": {turn: open_turn.calls for turn, open_turn in state.open_turns.items()}}
+
+
+def open_calls(state: SessionState) -> dict[int, list[str]]:
+    return {turn: list(open_turn.calls) for turn, open_turn in state.open_turns.items()}
 
 
 START = TurnStarted(UserMessage("hi"))
@@ -56,7 +61,8 @@ def test_a_new_session_has_come_to_nothing() -> None:
 
 def test_a_turn_is_open_from_its_start_to_its_end() -> None:
     state = folded(START, turn=3)
-    assert (state.turns, state.open_turns) == (3, {3: []})
+    assert (state.turns, open_calls(state)) == (3, {3: []})
+    assert state.open_turns[3].message == UserMessage("hi")
     folded(TurnEnded("cancelled"), turn=3, state=state)
     assert (state.turns, state.open_turns) == (3, {})
 
@@ -64,19 +70,30 @@ def test_a_turn_is_open_from_its_start_to_its_end() -> None:
 def test_calls_are_open_until_they_end_and_no_longer_than_their_turn() -> None:
     asked = ToolRequested("a", "Bash", "exec", {})
     state = folded(START, asked, ToolStarted("a", "Bash"), ToolStarted("b", "Read"), ToolRequested("c", "X", "mcp", {}))
-    assert state.open_turns == {1: ["a", "b", "c"]}
+    assert open_calls(state) == {1: ["a", "b", "c"]}
     folded(ToolFinished("b", "Read", "success", ""), ToolCancelled("a", "denied"), ToolCancelled("z", ""), state=state)
-    assert state.open_turns == {1: ["c"]}
+    assert open_calls(state) == {1: ["c"]}
     folded(TurnEnded("error"), state=state)
     assert state.open_turns == {}
     folded(START, asked, START, state=state)
-    assert state.open_turns == {1: []}
+    assert open_calls(state) == {1: []}
 
 
 def test_a_message_refused_in_the_middle_of_a_turn_leaves_that_turn_open() -> None:
     state = folded(START, ToolStarted("a", "Bash"), turn=1)
     folded(START, TurnEnded("error"), turn=2, state=state)
-    assert state.open_turns == {1: ["a"]}
+    assert open_calls(state) == {1: ["a"]}
+
+
+def test_a_turn_waits_for_a_person_if_nothing_else_of_it_may_be_under_way() -> None:
+    one, two = ToolRequested("a", "Bash", "exec", {}), ToolRequested("b", "Write", "edit", {})
+    assert folded(START).open_turns[1].waiting == ()
+    assert folded(START, one, two).open_turns[1].waiting == (one, two)
+    for begun in (ToolAnswered("a", True), ToolAnswered("a", False), ToolStarted("a", "Bash")):
+        assert folded(START, one, two, begun).open_turns[1].waiting == ()
+    for over in (ToolFinished("a", "Bash", "success", ""), ToolCancelled("a", "denied")):
+        assert folded(START, one, two, ToolAnswered("a", True), over).open_turns[1].waiting == (two,)
+    assert folded(START, one, ToolCancelled("a", ""), one).open_turns[1].waiting == (one,)
 
 
 def test_usage_adds_up_over_turns_and_what_is_unknown_stays_so() -> None:

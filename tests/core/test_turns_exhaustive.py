@@ -32,7 +32,8 @@ from trunkline.core.events import (
     UserMessage,
 )
 from trunkline.core.faults import AgentBusy, AgentFailed, Fault, RemoteProtocolError, UnknownCall
-from trunkline.core.turns import STOPPED, CallState, State, Turns, _Turn
+from trunkline.core.turn_record import CallState, TurnRecord
+from trunkline.core.turns import STOPPED, State, Turns
 from trunkline.core.usage import Usage
 
 # Nothing here is executed that the other tests of the machine do not execute, and tracing would double the time.
@@ -281,7 +282,7 @@ def _shallow(thing: T) -> T:
     return other
 
 
-def _copied(turn: _Turn) -> _Turn:
+def _copied(turn: TurnRecord) -> TurnRecord:
     other = _shallow(turn)
     other.calls, other.requests, other.reasons = dict(turn.calls), dict(turn.requests), dict(turn.reasons)
     other.pending, other.denying = dict(turn.pending), dict(turn.denying)

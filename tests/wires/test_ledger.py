@@ -26,6 +26,7 @@ NAMES = [concept.name for concept in CONCEPTS]
 #: An event for each row of the group `events`, with everything in it that the type can hold.
 SAMPLES: dict[str, core.Event] = {
     "TurnStarted": core.TurnStarted(core.UserMessage("hello", ("a.png",), "m1")),
+    "Steered": core.Steered(core.UserMessage("meanwhile", ("b.png",), "m2", "ana")),
     "TextDelta": core.TextDelta("text"),
     "ThinkingDelta": core.ThinkingDelta("thought"),
     "ToolRequested": core.ToolRequested("c1", "Write", "edit", {"file_path": "a.txt"}, "Write to a.txt"),
@@ -45,6 +46,7 @@ SAMPLES: dict[str, core.Event] = {
     "GrantRevoked": core.GrantRevoked("edit"),
     "HistoryInjected": core.HistoryInjected("before"),
     "ToolJudged": core.ToolJudged("c1", "Read", "info", {"file_path": "a.txt"}, "Read a.txt", "allow"),
+    "ToolAnswered": core.ToolAnswered("c1", True),
     "Journaled": core.Journaled({"block": 1}),
     "JournalReplaced": core.JournalReplaced(({"block": 1},)),
     "Checkpointed": core.Checkpointed({"turns": 1}),
@@ -131,8 +133,8 @@ def test_the_capabilities_that_the_ledger_calls_lost_are_those_that_are_not_anno
     }
     assert announced.keys() <= set(messages.Capabilities.__fields__)
     lost = set(core_agent.Capabilities.__fields__) - set(announced.values())
-    assert JSONSTREAM["capabilities"].lost == "resume and voice"
-    assert lost == {"resume", "voice"}
+    assert JSONSTREAM["capabilities"].lost == "resume, voice, steering, and going on with a turn"
+    assert lost == {"resume", "voice", "steerable", "continues"}
 
 
 def ask(world: Served) -> None:

@@ -82,7 +82,7 @@ def dialogue(records: Iterable[Envelope | Gap]) -> str:
     return "\n\n".join([_CUT, *said] if is_cut else said)
 
 
-def _blocks_of(record: Envelope | Gap) -> Iterator[TranscriptBlock]:
+def _blocks_of(record: Envelope | Gap) -> Iterator[TranscriptBlock]:  # noqa: C901  (one case per event)
     if isinstance(record, Gap):
         yield TranscriptBlock("failure", f"Records {record.first} to {record.last} are damaged or missing.")
         return
@@ -92,6 +92,8 @@ def _blocks_of(record: Envelope | Gap) -> Iterator[TranscriptBlock]:
             yield TranscriptBlock("user", message.text)
             for file in message.files:
                 yield TranscriptBlock("note", f"attached: {file}")
+        case events.Steered(message=message):
+            yield TranscriptBlock("user", message.text)
         case events.ToolRequested(name=name, category=category, args=args, description=description):
             yield TranscriptBlock(
                 "tool", json.dumps(args, ensure_ascii=False), f"{description or name} ({category})", "json"

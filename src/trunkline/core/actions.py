@@ -25,6 +25,13 @@ class Begin(Action):
     message: UserMessage
 
 
+class GoOn(Action):
+    """Let the agent go on with a turn that an earlier process did not live to end."""
+
+    turn: int
+    message: UserMessage
+
+
 class Answer(Action):
     """Tell the agent a decision, then report `resolved`."""
 

@@ -7,7 +7,8 @@ from typing import Any, Literal, Protocol
 
 from trunkline.base.values import Value
 from trunkline.base.vocabulary import Mode
-from trunkline.core.events import Event, UserMessage
+from trunkline.core.events import Event, ToolRequested, UserMessage
+from trunkline.core.usage import Usage
 
 
 class Capabilities(Value):
@@ -22,6 +23,10 @@ class Capabilities(Value):
     voice: bool = False
     effort_levels: tuple[str, ...] = ()
     """How hard it can be told to try, the least first."""
+    continues: bool = False
+    """It can go on with a turn in which a person was asked when its process ended: its conversations have `go_on`."""
+    steerable: bool = False
+    """It reads messages in the middle of a turn: its conversations have `steer`."""
 
 
 class Decision(Value):
@@ -92,6 +97,20 @@ class Journal(Protocol):
         """Supersede all live records, as after a compaction. The log still keeps the old ones."""
 
 
+class Meter(Protocol):
+    """What a conversation costs, and whether it may cost more."""
+
+    def check(self) -> None:
+        """To be asked before each model call, and before whatever else costs.
+
+        Raises:
+            BudgetExceeded: it may not.
+        """
+
+    def spent(self, usage: Usage, model: str) -> None:
+        """To be told after each model call what it has used."""
+
+
 class OpenRequest(Value):
     """How a conversation is to begin."""
 
@@ -106,6 +125,11 @@ class OpenRequest(Value):
     instructions: str | None = None
     options: Mapping[str, Any] | None = None
     """Provider, model, limits: what the command line said and only some agents understand."""
+    waiting: tuple[ToolRequested, ...] = ()
+    """The calls about which a person was asked when the last process ended. `Conversation.go_on` will be called, and
+    answers may come before that."""
+    meter: Meter | None = None
+    """What to ask before each model call."""
     announce: Callable[[Event], None] | None = None
     """For what happens between turns or beside them, such as a tool server that came or went: `Notice`, `Extension`,
     `Failed`. Nothing that belongs to an answer."""
@@ -115,7 +139,10 @@ class Conversation(Protocol):
     """One dialogue with one agent. All methods but `turn` return promptly: none waits for a peer or a model.
 
     Where what it can do changes with its options, an attribute `capabilities` says what that is now; else the agent's
-    counts.
+    counts. With `Capabilities.continues` it has a method `go_on(message)`, which gives what `turn` would give: the rest
+    of a turn that an earlier process began. Its open requests are yielded again as they were, and nothing is done
+    twice. With `Capabilities.steerable` it has a method `steer(message) -> bool`: whether the agent will read the
+    message in the turn in progress, before its next model call.
     """
 
     @property

@@ -100,6 +100,7 @@ class Decisions:
 
     def __init__(self) -> None:
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
+        self._expected: dict[str, asyncio.Future[Decision]] = {}
 
     def ask(self, call_id: str) -> asyncio.Future[Decision]:
         """A future for the decision on a call.
@@ -107,6 +108,15 @@ class Decisions:
         Raises:
             ValueError: a call of that id waits already; the answers could not be told apart.
         """
+        if call_id in self._expected:
+            return self._expected.pop(call_id)
+        return self._new(call_id)
+
+    def expect(self, call_id: str) -> None:
+        """A person was asked before, and will be waited for soon: the answer may come before that."""
+        self._expected[call_id] = self._new(call_id)
+
+    def _new(self, call_id: str) -> asyncio.Future[Decision]:
         import asyncio
 
         if call_id in self._waiting:

@@ -45,6 +45,12 @@ class TurnStarted(Event):
     message: UserMessage
 
 
+class Steered(Event):
+    """A message was put into the turn in progress: the agent reads it before it goes on."""
+
+    message: UserMessage
+
+
 class TextDelta(Event, hot=True):
     """A piece of the answer."""
 
@@ -193,6 +199,16 @@ class ToolJudged(Event):
     outside: bool = False
 
 
+class ToolAnswered(Event):
+    """Private: a person has answered a request. It is in the log before the agent hears of it: from here on, nobody who
+    finds the log without an end of the call can say that it was not run."""
+
+    private: ClassVar[bool] = True
+
+    call_id: str
+    approved: bool
+
+
 class Journaled(Event):
     """Private: a record that the agent keeps for itself, such as a provider's content blocks."""
 
@@ -219,6 +235,7 @@ class Checkpointed(Event):
 
 EVENTS: tuple[type[Event], ...] = (
     TurnStarted,
+    Steered,
     TextDelta,
     ThinkingDelta,
     ToolRequested,
@@ -237,6 +254,7 @@ EVENTS: tuple[type[Event], ...] = (
     GrantRevoked,
     HistoryInjected,
     ToolJudged,
+    ToolAnswered,
     Journaled,
     JournalReplaced,
     Checkpointed,

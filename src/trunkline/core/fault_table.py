@@ -64,6 +64,7 @@ TABLE: dict[str, WireForm] = {
     "crashed": WireForm("internal_error", False, 1, 500, 4001),
     "node": WireForm("internal_error", False, 1, 500, 4001),
     "too_many_steps": WireForm("internal_error", False, 1, 500, 4003),
+    "budget": WireForm("provider_error", True, 1, 429, 4001),
     "timeout": WireForm("internal_error", True, 124, 504, 4002),
     "unsupported": WireForm("protocol_error", False, 1, 422, 5002),
     "mistyped": WireForm("config_error", False, 1, 400, 5002),

@@ -36,6 +36,7 @@
     │   └── NodeFailed           a node of a graph could not do its part
     │       └── TooManySteps     the turn went round and round
     ├── AgentTimeout             it did not answer in time
+    ├── BudgetExceeded           what may be spent in this time is spent
     ├── Unsupported              this agent cannot do that
     │   ├── Mistyped             what was typed looks like a command, and is none
     │   └── BadAudio             sound of a format that nobody here understands
@@ -351,6 +352,18 @@ class AgentTimeout(Fault):
     """The agent did not answer in time."""
 
     kind = "timeout"
+
+
+class BudgetExceeded(Fault):
+    """What may be spent in this time is spent. `retry_after`: in how many seconds there is more."""
+
+    kind = "budget"
+
+    def __init__(
+        self, message: str, *, retryable: bool | None = None, hint: str | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, retryable=retryable, hint=hint)
+        self.retry_after = retry_after
 
 
 class Unsupported(Fault):

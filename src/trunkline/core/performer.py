@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
 from trunkline.core import faults
-from trunkline.core.actions import Abandon, Action, Answer, Begin, Cancel, Emit
+from trunkline.core.actions import Abandon, Action, Answer, Begin, Cancel, Emit, GoOn
 from trunkline.core.agent import AddHistory, AddMcpServer, Change, Conversation, Decision
 from trunkline.core.events import (
     Event,
@@ -55,6 +55,8 @@ EVENTS_PER_LOOK = 16
 HEARTBEAT_SECONDS = 5.0
 
 Effect = Callable[[], Awaitable[None]]
+#: `Conversation.turn`, or `go_on`.
+Answering = Callable[[UserMessage], AsyncIterator[Event]]
 
 
 class Performer:
@@ -108,9 +110,9 @@ class Performer:
                             self._recorder.emit(turn, TurnEnded("error"))
                         else:
                             spoilt.append((turn, error))
-                case Begin(turn=turn, message=message):
+                case Begin(turn=turn, message=message) | GoOn(turn=turn, message=message):
                     self.idle.clear()
-                    self._beginning = partial(self._begin, turn, message)
+                    self._beginning = partial(self._begin, turn, message, goes_on=isinstance(action, GoOn))
                     self._enqueue(self._beginning)
                 case Answer(turn=turn, call_id=call_id, decision=decision):
                     self._enqueue(partial(self._decide, turn, call_id, decision))
@@ -231,7 +233,7 @@ class Performer:
             if task is not None and not task.done():
                 await asyncio.wait({task}, timeout=CANCEL_SECONDS + 2 * UNWIND_SECONDS)
 
-    async def _begin(self, turn: int, message: UserMessage) -> None:
+    async def _begin(self, turn: int, message: UserMessage, *, goes_on: bool) -> None:
         await self._left()
         if self._turns.turn != turn or self._turns.state is State.ENDING:
             return
@@ -240,15 +242,16 @@ class Performer:
             self.apply(self._turns.agent_failed(turn, fault))
             return
         self._pump_turn = turn
-        self._pump = self._loop.create_task(self._run(turn, message), name=f"turn {turn}")
+        stream = getattr(self._agent, "go_on" if goes_on else "turn")
+        self._pump = self._loop.create_task(self._run(turn, stream, message), name=f"turn {turn}")
         self._stop_pulse()
         self._await_beat(turn)
 
     # The turn itself.
 
-    async def _run(self, turn: int, message: UserMessage) -> None:
+    async def _run(self, turn: int, stream: Answering, message: UserMessage) -> None:
         try:
-            ended = await self._listen(turn, message)
+            ended = await self._listen(turn, stream(message))
         except asyncio.CancelledError:
             if self._leaving == turn:
                 raise
@@ -263,9 +266,8 @@ class Performer:
         else:
             self.apply(self._turns.agent_says(turn, ended) if ended else self._turns.agent_gone(turn))
 
-    async def _listen(self, turn: int, message: UserMessage) -> Event | None:
-        """Let the agent answer, and handle what it yields; gives its `TurnEnded`, or None if it never came."""
-        stream = self._agent.turn(message)
+    async def _listen(self, turn: int, stream: AsyncIterator[Event]) -> Event | None:
+        """Handle what the agent yields; gives its `TurnEnded`, or None if it never came."""
         turns, recorder = self._turns, self._recorder
         try:
             handled = 0

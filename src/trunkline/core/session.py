@@ -15,7 +15,7 @@ from typing import Any
 
 from trunkline.base.vocabulary import Mode
 from trunkline.core import faults
-from trunkline.core.agent import Agent, Capabilities, Change, Decision, OpenRequest
+from trunkline.core.agent import Agent, Capabilities, Change, Decision, Meter, OpenRequest
 from trunkline.core.approvals import Policy
 from trunkline.core.events import (
     Envelope,
@@ -34,7 +34,7 @@ from trunkline.core.log import EventLog, Restored
 from trunkline.core.performer import EVENTS_PER_TICK, Performer
 from trunkline.core.recorder import Recorder, Sink
 from trunkline.core.redaction import Redaction
-from trunkline.core.state import SessionState
+from trunkline.core.state import OpenTurn, SessionState
 from trunkline.core.turns import BusyPolicy, State, Turns
 
 
@@ -75,15 +75,21 @@ class Session:
         options: Mapping[str, Any] | None = None,
         redact: Callable[[Event], Sequence[Event]] | None = None,
         clock: Callable[[], float] = time.time,
+        meter: Meter | None = None,
+        goes_on: bool = False,
     ) -> Session:
         """Begin a session, or go on with the one that the log holds: what was granted in this workspace, and the
         mode that was chosen there unless one is given here.
+
+        With `goes_on`, also with the turn in which a person was being asked when the last process ended, if the agent
+        can. Every other turn that was not ended then ends `unknown`, and nothing of it is done again.
 
         Raises:
             ConfigError: the agent cannot work as configured.
         """
         session = cls(log, policy, restored=log.restore() if resume else None, busy=busy, redact=redact, clock=clock)
-        session._close_dangling_turns()
+        waiting = session._waiting() if goes_on and agent.capabilities.continues else None
+        session._close_dangling_turns(but=waiting[0] if waiting else 0)
         session._begin_in(workspace, mode)
         request = OpenRequest(
             session_id=log.session,
@@ -94,10 +100,15 @@ class Session:
             name=name,
             instructions=instructions,
             options=options,
+            waiting=waiting[1].waiting if waiting else (),
+            meter=meter,
             announce=session._announce,
         )
         session._performer.conversation = await agent.open(request)
         session._agent = agent
+        if waiting:
+            number, turn = waiting
+            session._performer.apply(session._turns.go_on(number, turn.message, turn.waiting))
         return session
 
     @property
@@ -200,6 +211,14 @@ class Session:
         """
         self._performer.apply(self._turns.answer(call_id, decision))
 
+    def steer(self, message: UserMessage) -> bool:
+        """Put a message into the turn in progress; whether the agent reads it there. Else nothing has happened."""
+        steer: Callable[[UserMessage], bool] | None = getattr(self._performer.conversation, "steer", None)
+        if steer is None or self.status not in (State.RUNNING, State.AWAITING_APPROVAL) or not steer(message):
+            return False
+        self._performer.apply(self._turns.steered(message))
+        return True
+
     def set_mode(self, mode: Mode) -> None:
         """Change the approval mode; requests that it allows are released."""
         self._performer.apply(self._turns.set_mode(mode))
@@ -255,12 +274,19 @@ class Session:
         policy.grants.update(dict.fromkeys(self.state.grants_in(policy.workspace)))
         policy.mode = mode or self.state.mode_in(policy.workspace) or policy.mode
 
-    def _close_dangling_turns(self) -> None:
+    def _waiting(self) -> tuple[int, OpenTurn] | None:
+        """The turn in which a person was being asked, and nothing else was under way."""
+        number, turn = max(self.state.open_turns.items(), default=(0, None))
+        return (number, turn) if turn is not None and turn.waiting else None
+
+    def _close_dangling_turns(self, but: int) -> None:
         """Turns that the process did not live to end: what became of them, nobody knows."""
-        for turn, calls in tuple(self.state.open_turns.items()):
-            for call_id in tuple(calls):
-                self._recorder.emit(turn, ToolCancelled(call_id, "The process ended before this tool did"))
-            self._recorder.emit(turn, TurnEnded("unknown"))
+        for number, turn in tuple(self.state.open_turns.items()):
+            if number == but:
+                continue
+            for call_id in tuple(turn.calls):
+                self._recorder.emit(number, ToolCancelled(call_id, "The process ended before this tool did"))
+            self._recorder.emit(number, TurnEnded("unknown"))
         self._recorder.forget_unshown()
 
 

@@ -21,12 +21,14 @@ from trunkline.core.events import (
     JournalReplaced,
     ModeChanged,
     SessionIdentified,
+    ToolAnswered,
     ToolCancelled,
     ToolFinished,
     ToolRequested,
     ToolStarted,
     TurnEnded,
     TurnStarted,
+    UserMessage,
 )
 from trunkline.core.grants import Grant
 from trunkline.core.usage import Usage
@@ -50,6 +52,21 @@ class Snapshot(Value):
     """The directory that the mode was chosen for, where that was noted."""
 
 
+class OpenTurn:
+    """A turn that has begun and not ended."""
+
+    def __init__(self, message: UserMessage) -> None:
+        self.message = message
+        self.calls: dict[str, ToolRequested | None] = {}
+        """The calls that are not over: what a person is asked, and None once there was an answer or a start."""
+
+    @property
+    def waiting(self) -> tuple[ToolRequested, ...]:
+        """What a person is asked, if nothing else is open: then nothing is under way that nobody could know of."""
+        asked = [call for call in self.calls.values() if call is not None]
+        return tuple(asked) if len(asked) == len(self.calls) else ()
+
+
 class SessionState:
     """The running account of one session."""
 
@@ -68,8 +85,8 @@ class SessionState:
         """What all turns used, as far as it is known."""
         self.agent_session: str | None = start.agent_session
         self.journal: list[Any] = list(start.journal)
-        self.open_turns: dict[int, list[str]] = {}
-        """The turns that have begun and not ended, with their open calls: after a crash, those that nobody finished."""
+        self.open_turns: dict[int, OpenTurn] = {}
+        """The turns that have begun and not ended: after a crash, those that nobody finished."""
 
     @property
     def was_used(self) -> bool:
@@ -87,22 +104,23 @@ class SessionState:
     def apply(self, envelope: Envelope) -> None:  # noqa: C901  (one case per event)
         """Take one more event into account. Events that change nothing here are welcome."""
         match envelope.event:
-            case TurnStarted():
+            case TurnStarted(message=message):
                 self.turns = max(self.turns, envelope.turn)
-                self.open_turns[envelope.turn] = []
+                self.open_turns[envelope.turn] = OpenTurn(message)
             case TurnEnded(usage=usage):
                 self.open_turns.pop(envelope.turn, None)
                 self.last = usage
                 if usage is not None:
                     self.total = usage if self.total is None else self.total + usage
-            case ToolRequested(call_id=call_id) | ToolStarted(call_id=call_id):
-                calls = self.open_turns.get(envelope.turn)
-                if calls is not None and call_id not in calls:
-                    calls.append(call_id)
+            case ToolRequested(call_id=call_id):
+                if turn := self.open_turns.get(envelope.turn):
+                    turn.calls[call_id] = envelope.event
+            case ToolAnswered(call_id=call_id) | ToolStarted(call_id=call_id):
+                if turn := self.open_turns.get(envelope.turn):
+                    turn.calls[call_id] = None
             case ToolFinished(call_id=call_id) | ToolCancelled(call_id=call_id):
-                calls = self.open_turns.get(envelope.turn, [])
-                if call_id in calls:
-                    calls.remove(call_id)
+                if turn := self.open_turns.get(envelope.turn):
+                    turn.calls.pop(call_id, None)
             case ModeChanged(mode=mode, workspace=workspace):
                 self.mode, self._mode_in = mode, workspace
             case Granted() | GrantRevoked():

@@ -18,11 +18,12 @@ What always holds, and is explored exhaustively by a test:
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from enum import Enum
 from typing import Literal
 
 from trunkline.base.vocabulary import Mode
-from trunkline.core.actions import Abandon, Action, Answer, Begin, Cancel, Emit
+from trunkline.core.actions import Abandon, Action, Answer, Begin, Cancel, Emit, GoOn
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.approvals import Policy, Verdict
 from trunkline.core.events import (
@@ -33,6 +34,8 @@ from trunkline.core.events import (
     ModeChanged,
     Notice,
     Outcome,
+    Steered,
+    ToolAnswered,
     ToolCancelled,
     ToolFinished,
     ToolJudged,
@@ -44,6 +47,7 @@ from trunkline.core.events import (
 )
 from trunkline.core.faults import AgentBusy, AgentFailed, Fault, UnknownCall
 from trunkline.core.grants import Grant, grant_for
+from trunkline.core.turn_record import OPEN_CALLS, CallState, TurnRecord
 from trunkline.core.usage import NOTHING_USED, Usage
 
 #: Messages that wait while a turn runs. Those beyond are refused when their turn comes, and only their ids are kept.
@@ -100,47 +104,6 @@ TRANSITIONS: dict[tuple[State, Step], State] = {
 }
 
 
-class CallState(Enum):
-    """Where a tool call is. `DENYING`: denied, and the agent has not been told yet."""
-
-    PENDING = "pending"
-    ALLOWED = "allowed"
-    RUNNING = "running"
-    DENYING = "denying"
-    CLOSED = "closed"
-
-
-#: Calls that somebody was shown and that are not over.
-_OPEN = (CallState.PENDING, CallState.ALLOWED, CallState.RUNNING, CallState.DENYING)
-
-
-class _Turn:
-    """A message on its way: waiting, or being answered."""
-
-    def __init__(self, number: int, message: UserMessage, refusal: Fault | None) -> None:
-        self.number = number
-        self.message = message
-        self.refusal = refusal
-        self.calls: dict[str, CallState] = {}
-        self.pending: dict[str, None] = {}
-        self.denying: dict[str, None] = {}
-        """The calls in those two states, in order: asked for after every event, however many calls there were."""
-        self.requests: dict[str, ToolRequested] = {}
-        self.reasons: dict[str, str] = {}
-        self.shown: set[str] = set()
-        self.failed = False
-        self.dropped = False
-
-    def put(self, call_id: str, call: CallState) -> None:
-        """Move a call to where it is now."""
-        self.calls[call_id] = call
-        for where, members in ((CallState.PENDING, self.pending), (CallState.DENYING, self.denying)):
-            if call is where:
-                members[call_id] = None
-            else:
-                members.pop(call_id, None)
-
-
 class Turns:
     """The machine. Every method returns the actions to carry out, in order."""
 
@@ -149,8 +112,8 @@ class Turns:
         self.state, self.closing = State.IDLE, False
         self._busy = busy
         self._turns = turns_so_far
-        self._turn: _Turn | None = None
-        self._queue: deque[_Turn] = deque()
+        self._turn: TurnRecord | None = None
+        self._queue: deque[TurnRecord] = deque()
         self._queued_chars = 0
         self._why = STOPPED
 
@@ -195,6 +158,23 @@ class Turns:
         self._queued_chars += len(message.text)
         return self._next() if self.state is State.IDLE else []
 
+    def go_on(self, number: int, message: UserMessage, waiting: Sequence[ToolRequested]) -> list[Action]:
+        """Go on with a turn in which an earlier process was asking a person. Before anything else."""
+        turn = self._turn = TurnRecord(number, message, None)
+        self._turns = max(self._turns, number)
+        self._move(Step.BEGIN)
+        for request in waiting:
+            turn.requests[request.call_id] = request
+            turn.shown.add(request.call_id)
+            turn.asked_before.add(request.call_id)
+            turn.put(request.call_id, CallState.PENDING)
+            self._move(Step.ASK)
+        return [GoOn(number, message)]
+
+    def steered(self, message: UserMessage) -> list[Action]:
+        """The agent will read a message in the turn in progress."""
+        return [Emit(self.turn, Steered(message))]
+
     def answer(self, call_id: str, decision: Decision) -> list[Action]:
         """A person's decision.
 
@@ -205,7 +185,8 @@ class Turns:
         if turn is None or turn.calls.get(call_id) is not CallState.PENDING:
             raise UnknownCall(f"No tool call `{call_id[:SHOWN_CHARS]}` is waiting for an answer.")
         # What is granted is ours to remember, and to take back: the agent goes on asking.
-        actions = self._decide(turn, call_id, Approve() if isinstance(decision, Approve) else decision)
+        actions: list[Action] = [Emit(turn.number, ToolAnswered(call_id, isinstance(decision, Approve)))]
+        actions += self._decide(turn, call_id, Approve() if isinstance(decision, Approve) else decision)
         if isinstance(decision, Approve) and decision.scope == "always":
             grant = grant_for(turn.requests[call_id], narrow=decision.narrow, workspace=self.policy.workspace)
             if grant not in self.policy.grants:
@@ -316,9 +297,9 @@ class Turns:
 
     # How it is done.
 
-    def _new(self, message: UserMessage, refusal: Fault | None) -> _Turn:
+    def _new(self, message: UserMessage, refusal: Fault | None) -> TurnRecord:
         self._turns += 1
-        return _Turn(self._turns, message, refusal)
+        return TurnRecord(self._turns, message, refusal)
 
     def _move(self, step: Step) -> None:
         self.state = TRANSITIONS[self.state, step]
@@ -341,21 +322,25 @@ class Turns:
             self._move(Step.CLOSE)
         return actions
 
-    def _refused(self, turn: _Turn, fault: Fault) -> list[Action]:
+    def _refused(self, turn: TurnRecord, fault: Fault) -> list[Action]:
         return self._bracketed(turn, Failed(fault.kind, str(fault), fault.retryable), "error")
 
     @staticmethod
-    def _bracketed(turn: _Turn, event: Event, outcome: Outcome) -> list[Action]:
+    def _bracketed(turn: TurnRecord, event: Event, outcome: Outcome) -> list[Action]:
         """A whole turn at once, for a message that no agent sees."""
         events = (TurnStarted(turn.message), event, TurnEnded(outcome, NOTHING_USED))
         return [Emit(turn.number, each) for each in events]
 
-    def _requested(self, turn: _Turn, request: ToolRequested) -> list[Action]:
+    def _requested(self, turn: TurnRecord, request: ToolRequested) -> list[Action]:
         call = turn.calls.get(request.call_id)
+        if request.call_id in turn.asked_before and request == turn.requests[request.call_id]:
+            # An earlier process asked; by now there may be an answer.
+            turn.asked_before.remove(request.call_id)
+            return []
         if call is CallState.PENDING and request == turn.requests[request.call_id]:
             # The same once more; its answer will come.
             return []
-        if call in _OPEN:
+        if call in OPEN_CALLS:
             # An answer could not tell the two apart, and one of them nobody has approved.
             twice = f"The agent used the call id `{request.call_id[:SHOWN_CHARS]}` for two calls at once."
             return self.fail(turn.number, AgentFailed(twice))
@@ -379,7 +364,7 @@ class Turns:
     def _verdict(self, request: ToolRequested) -> Verdict:
         return self.policy.verdict(request.name, request.category, outside=request.outside, args=request.args)
 
-    def _decide(self, turn: _Turn, call_id: str, decision: Decision) -> list[Action]:
+    def _decide(self, turn: TurnRecord, call_id: str, decision: Decision) -> list[Action]:
         if isinstance(decision, Approve):
             turn.put(call_id, CallState.ALLOWED)
         else:
@@ -395,6 +380,7 @@ class Turns:
         actions: list[Action] = []
         for request in self.pending:
             if self._turn is not None and self._verdict(request) == "allow":
+                actions.append(Emit(self._turn.number, ToolAnswered(request.call_id, approved=True)))
                 actions += self._decide(self._turn, request.call_id, Approve())
         return actions
 
@@ -402,11 +388,11 @@ class Turns:
         if self.state is State.AWAITING_APPROVAL and not (self._turn and self._turn.pending):
             self._move(Step.SETTLE)
 
-    def _acknowledge(self, turn: _Turn) -> list[Action]:
+    def _acknowledge(self, turn: TurnRecord) -> list[Action]:
         """Show the denials that the agent knows of: it has gone on, so it has been told."""
         return [self._cancelled(turn, call_id, turn.reasons[call_id]) for call_id in tuple(turn.denying)]
 
-    def _started(self, turn: _Turn, call_id: str, name: str) -> list[Action]:
+    def _started(self, turn: TurnRecord, call_id: str, name: str) -> list[Action]:
         call = turn.calls.get(call_id)
         if call is CallState.RUNNING:
             return []
@@ -417,7 +403,7 @@ class Turns:
         self._settle()
         return [Emit(turn.number, ToolStarted(call_id, name))]
 
-    def _finished(self, turn: _Turn, event: ToolFinished) -> list[Action]:
+    def _finished(self, turn: TurnRecord, event: ToolFinished) -> list[Action]:
         call = turn.calls.get(event.call_id)
         if call is CallState.CLOSED:
             return []
@@ -427,7 +413,7 @@ class Turns:
         self._settle()
         return [*started, Emit(turn.number, event)]
 
-    def _cancelled(self, turn: _Turn, call_id: str, reason: str) -> Action:
+    def _cancelled(self, turn: TurnRecord, call_id: str, reason: str) -> Action:
         turn.put(call_id, CallState.CLOSED)
         return Emit(turn.number, ToolCancelled(call_id, reason))
 
@@ -440,7 +426,7 @@ class Turns:
             self._cancelled(turn, call_id, turn.reasons.get(call_id, why))
             for call_id, call in turn.calls.items()
             # One that the policy allowed and that never began was never shown: nobody misses its end.
-            if call in _OPEN and (call_id in turn.shown or call is not CallState.ALLOWED)
+            if call in OPEN_CALLS and (call_id in turn.shown or call is not CallState.ALLOWED)
         ]
         if outcome == "error" and not turn.failed:
             actions.append(Emit(turn.number, Failed("agent", "The agent could not answer and did not say why.")))

@@ -35,6 +35,7 @@ class Concept(Value):
 #: Events go by the names of their types in `core.events`; one with a bracket is a special case of the type before it.
 CONCEPTS: tuple[Concept, ...] = (
     Concept("TurnStarted", "events", "a message is being answered"),
+    Concept("Steered", "events", "a message was put into the turn in progress"),
     Concept("TextDelta", "events", "a piece of the answer"),
     Concept("ThinkingDelta", "events", "a piece of the model's reasoning"),
     Concept("ToolRequested", "events", "the agent waits for a decision"),
@@ -54,6 +55,7 @@ CONCEPTS: tuple[Concept, ...] = (
     Concept("GrantRevoked", "events", "what was granted needs approval again"),
     Concept("HistoryInjected", "events", "the host told what was said before"),
     Concept("ToolJudged", "events", "a request that the approval policy answered by itself, private"),
+    Concept("ToolAnswered", "events", "a person has answered a request, private"),
     Concept("Journaled", "events", "the agent's own record, private"),
     Concept("JournalReplaced", "events", "the agent's records after a compaction, private"),
     Concept("Checkpointed", "events", "what resuming needs, private"),

@@ -8,6 +8,7 @@ from trunkline.wires.ledger_cells import PRIVATE, Cell, carried, degraded, refus
 
 CELLS: Mapping[str, Cell] = {
     "TurnStarted": refused("the process that was started is the turn"),
+    "Steered": refused("the protocol has no line for it"),
     "TextDelta": carried("one line each where the bridge streams, else the body at the end", "AGENT_PARTIAL", "body"),
     "ThinkingDelta": refused("0.1 has no line for it; in 0.4 a `partial` with the role `thinking`"),
     "ToolRequested": refused("nobody can be asked in 0.1: the policy decides; in 0.4 a `permission_request`"),
@@ -27,6 +28,7 @@ CELLS: Mapping[str, Cell] = {
     "GrantRevoked": refused("nobody grants anything on this wire"),
     "HistoryInjected": refused("nobody tells history on this wire"),
     "ToolJudged": refused(PRIVATE),
+    "ToolAnswered": refused(PRIVATE),
     "Journaled": refused(PRIVATE),
     "JournalReplaced": refused(PRIVATE),
     "Checkpointed": refused(PRIVATE),

@@ -8,6 +8,7 @@ from trunkline.wires.ledger_cells import PRIVATE, Cell, carried, degraded, refus
 
 CELLS: Mapping[str, Cell] = {
     "TurnStarted": carried("with the host's own `msg_id`", "stream_start"),
+    "Steered": degraded("text for display", "which message it was", "info"),
     "TextDelta": carried("one line each", "text_delta"),
     "ThinkingDelta": carried("one line each", "thinking"),
     "ToolRequested": degraded(
@@ -31,6 +32,7 @@ CELLS: Mapping[str, Cell] = {
     "GrantRevoked": refused("no command of the host takes a grant back"),
     "HistoryInjected": refused("the host sent it and knows"),
     "ToolJudged": refused("private: the host sees `tool_running` or `tool_cancelled`"),
+    "ToolAnswered": refused("private: the host sees `tool_running` or `tool_cancelled`"),
     "Journaled": refused(PRIVATE),
     "JournalReplaced": refused(PRIVATE),
     "Checkpointed": refused(PRIVATE),
@@ -63,7 +65,10 @@ CELLS: Mapping[str, Cell] = {
     "sequence numbers": refused("lines of a pipe come in order and whole, or not at all"),
     "several watchers": refused("one process, one pipe, one host"),
     "capabilities": degraded(
-        "approval, thinking and MCP; images, effort and modes (dialect)", "resume and voice", "ready", "config_changed"
+        "approval, thinking and MCP; images, effort and modes (dialect)",
+        "resume, voice, steering, and going on with a turn",
+        "ready",
+        "config_changed",
     ),
     "workspace": carried("`--workspace`, else the working directory"),
     "instructions": carried("`--system-prompt`"),

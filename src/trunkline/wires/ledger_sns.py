@@ -10,6 +10,7 @@ _NO_TOOLS = "nobody is there to be asked: an agent that decides for a runner may
 
 CELLS: Mapping[str, Cell] = {
     "TurnStarted": refused("the runner asked and knows"),
+    "Steered": refused("the runner waits for the whole answer"),
     "TextDelta": degraded(
         "the pieces together are the decision", "what was said before the last tool, and the pieces", "decision"
     ),
@@ -33,6 +34,7 @@ CELLS: Mapping[str, Cell] = {
     "GrantRevoked": refused("nobody grants anything"),
     "HistoryInjected": refused("nobody tells history; the prompt has all that there is"),
     "ToolJudged": refused(PRIVATE),
+    "ToolAnswered": refused(PRIVATE),
     "Journaled": refused(PRIVATE),
     "JournalReplaced": refused(PRIVATE),
     "Checkpointed": refused(PRIVATE),

@@ -18,6 +18,7 @@ _SERVER_SAYS = "whoever connects cannot change it"
 
 CELLS: Mapping[str, Cell] = {
     "TurnStarted": refused("the client asked and knows"),
+    "Steered": refused(_NO_FRAME),
     "TextDelta": carried("one frame each where the node streams, else the whole answer in one", "AnswerText"),
     "ThinkingDelta": refused(_NO_FRAME),
     "ToolRequested": refused(_NOBODY),
@@ -50,6 +51,7 @@ CELLS: Mapping[str, Cell] = {
     "GrantRevoked": refused("nobody grants anything on this wire"),
     "HistoryInjected": refused("the client told it and knows"),
     "ToolJudged": refused(PRIVATE),
+    "ToolAnswered": refused(PRIVATE),
     "Journaled": refused(PRIVATE),
     "JournalReplaced": refused(PRIVATE),
     "Checkpointed": refused(PRIVATE),

@@ -26,6 +26,8 @@ def capabilities(settings: CoderSettings, *, servers: bool = False) -> Capabilit
         images=model.images,
         resume=True,
         effort_levels=model.efforts,
+        continues=True,
+        steerable=True,
     )
 
 

@@ -6,7 +6,7 @@ Tools that change nothing run side by side; the others one after the other, as t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from trunkline.agents.coder.words import UNSEEN
@@ -66,18 +66,26 @@ class Calls:
         return self._specs
 
     async def run(
-        self, calls: Sequence[ToolUse], tell: TurnStream, on_early: Callable[[ToolResult], None]
+        self,
+        calls: Sequence[ToolUse],
+        tell: TurnStream,
+        on_early: Callable[[ToolResult], None],
+        done: Mapping[str, ToolResult] | None = None,
     ) -> list[ToolResult]:
         """See all of them through; gives one result each, in order.
 
-        `on_early` hears at once what a crash would make the result of each: of its start, and, where there are
-        several, of its end.
+        Args:
+            on_early: hears at once what a crash would make the result of each: of its start, and, where there are
+                several, of its end.
+            done: the results of those that an earlier process saw through.
         """
-        self.done = {}
+        self.done = dict(done or {})
         self._on_early = on_early
         self._alone = len(calls) == 1
         announced = []
         for call in calls:
+            if call.id in self.done:
+                continue
             announced.append((call, await self._announce(call, tell)))
         async with asyncio.TaskGroup() as group:
             for call, asked in announced:

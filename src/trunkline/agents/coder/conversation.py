@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -19,6 +19,7 @@ from trunkline.agents.coder.files import attach
 from trunkline.agents.coder.history import History
 from trunkline.agents.coder.model_client import ModelClient
 from trunkline.agents.coder.settings import CoderSettings
+from trunkline.agents.coder.steering import Steering
 from trunkline.agents.coder.subagents import Subagents
 from trunkline.agents.coder.turn_runner import TurnRunner
 from trunkline.agents.turn_stream import TurnStream
@@ -29,6 +30,7 @@ from trunkline.core.events import Event, Notice, TurnEnded, UserMessage
 from trunkline.core.faults import AgentFailed, Fault, ProviderError, Unsupported
 from trunkline.core.turns import STOPPED
 from trunkline.core.usage import NOTHING_USED, Usage
+from trunkline.models.messages import Block
 from trunkline.models.model import Model
 from trunkline.models.providers import ModelSettings
 from trunkline.tools.spawn import SpawnTool
@@ -68,9 +70,13 @@ class CoderConversation:
             thinking_budget=settings.thinking_budget,
             effort=settings.effort,
             context_window=settings.context_window,
+            meter=request.meter,
         )
         self._decisions = Decisions()
-        self._history = History(request.journal)
+        for call in request.waiting:
+            self._decisions.expect(call.call_id)
+        self._steering = Steering()
+        self._history = History(request.journal, goes_on=bool(request.waiting))
         self._history.on_replaced = self._tools.forget_shown
         calls = partial(Calls, decisions=self._decisions)
         self._calls = calls(self._tools.toolbox)
@@ -117,6 +123,15 @@ class CoderConversation:
     def turn(self, message: UserMessage) -> AsyncIterator[Event]:
         self._telling = TurnStream(partial(self._answer, message, self._telling))
         return self._telling
+
+    def go_on(self, message: UserMessage) -> AsyncIterator[Event]:
+        """The rest of a turn in which an earlier process was waiting for an answer."""
+        self._telling = TurnStream(self._rest)
+        return self._telling
+
+    def steer(self, message: UserMessage) -> bool:
+        """Let the model read a message before it is asked the next time; whether there is a next time."""
+        return self._steering.put(message)
 
     async def decide(self, call_id: str, decision: Decision) -> None:
         self._decisions.resolve(call_id, decision)
@@ -187,12 +202,35 @@ class CoderConversation:
                 tell.usage, self._compaction.usage = self._compaction.usage, Usage()
             return TurnEnded("success", tell.usage if tell.usage.known else NOTHING_USED)
         await self._tools.ready()
+        self._history.user(await self._attached(message, tell))
+        return await self._work(tell)
+
+    async def _rest(self, tell: TurnStream) -> TurnEnded:
+        await self._warmed()
+        await self._tools.ready()
+        return await self._work(tell)
+
+    async def _work(self, tell: TurnStream) -> TurnEnded:
+        self._subagents.tell = tell
+        self._steering.begin()
+        runner = TurnRunner(
+            self._client,
+            self._history,
+            self._calls,
+            self._compaction,
+            steering=self._steering,
+            attached=self._attached,
+        )
+        try:
+            return await runner.run(tell)
+        finally:
+            self._steering.drop()
+
+    async def _attached(self, message: UserMessage, tell: TurnStream) -> Sequence[Block]:
         blocks, notices = await attach(message, self._workspace, images=self._client.model.images)
         for notice in notices:
             await tell.say(Notice(notice))
-        self._history.user(blocks)
-        self._subagents.tell = tell
-        return await TurnRunner(self._client, self._history, self._calls, self._compaction).run(tell)
+        return blocks
 
 
 def _quietly(warm: Callable[[], None]) -> None:

@@ -54,8 +54,9 @@ class NoJournal:
 class History:
     """The messages of one conversation, oldest first."""
 
-    def __init__(self, journal: Journal) -> None:
-        """Read what is kept.
+    def __init__(self, journal: Journal, *, goes_on: bool = False) -> None:
+        """Read what is kept. With `goes_on`, the calls of the latest answer still get their results; see
+        `take_unanswered`.
 
         Raises:
             SessionDamaged: another agent kept it.
@@ -84,7 +85,8 @@ class History:
         }
         self.on_replaced: Callable[[], None] = lambda: None
         """Told when the model no longer has some of what it was shown."""
-        self._mend(early)
+        self._unanswered: tuple[tuple[ToolUse, ...], dict[str, ToolResult]] = ((), {})
+        self._mend(early, goes_on)
 
     @property
     def tokens(self) -> int:
@@ -109,6 +111,12 @@ class History:
         if blocks:
             self._add(Message("assistant", blocks))
         return tuple(block for block in blocks if isinstance(block, ToolUse))
+
+    def take_unanswered(self) -> tuple[tuple[ToolUse, ...], dict[str, ToolResult]]:
+        """The calls of the latest answer, where an earlier process did not live to see all of them through, and the
+        results of those that it did. Once: whoever takes them sees to the rest."""
+        taken, self._unanswered = self._unanswered, ((), {})
+        return taken
 
     def results(self, results: Sequence[ToolResult]) -> None:
         """The calls of the latest answer have their results, in the order of the calls."""
@@ -165,7 +173,7 @@ class History:
         self._used_ids.add(call_id)
         return block.replace(id=call_id, name=block.name[:MAX_NAME_CHARS])
 
-    def _mend(self, early: Sequence[Message]) -> None:
+    def _mend(self, early: Sequence[Message], goes_on: bool) -> None:
         """The process may have ended in the middle of an answer, or between a call and its result."""
         if not self.messages:
             return
@@ -179,6 +187,9 @@ class History:
         calls = [block for block in self.messages[-1].content if isinstance(block, ToolUse)]
         if calls:
             results = {block.id: block for block in known if isinstance(block, ToolResult)}
+            if goes_on:
+                self._unanswered = (tuple(calls), results)
+                return
             self.results([results.get(call.id) or ToolResult(call.id, NOT_BEGUN, is_error=True) for call in calls])
 
 

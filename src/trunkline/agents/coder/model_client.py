@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Sequence
 
 from trunkline.agents.coder.history import CHARS_PER_TOKEN
+from trunkline.core.agent import Meter
 from trunkline.core.usage import Usage
 from trunkline.models.messages import Message
 from trunkline.models.model import Chunk, Model, Request, ToolSpec
@@ -31,6 +32,7 @@ class ModelClient:
         thinking_budget: int | None = None,
         effort: str | None = None,
         context_window: int | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self.model = model
         self.system = system
@@ -41,6 +43,7 @@ class ModelClient:
         self.thinking_budget = thinking_budget
         self.effort = effort
         self._context_window = context_window
+        self._meter = meter
 
     @property
     def context_window(self) -> int:
@@ -65,7 +68,13 @@ class ModelClient:
             thinking_budget=self.thinking_budget,
             effort=self.effort,
             context_window=self._context_window,
+            meter=self._meter,
         )
+
+    def spent(self, usage: Usage) -> None:
+        """Count what a request has used."""
+        if self._meter is not None:
+            self._meter.spent(usage, self.model.name)
 
     def ask(
         self,
@@ -83,7 +92,12 @@ class ModelClient:
                 into the window behind them; so that is shortened, unless somebody said how long it may be.
             most: the longest answer, if it is to be shorter than usual.
             on_spent: see `Request`.
+
+        Raises:
+            BudgetExceeded: it may not cost any more.
         """
+        if self._meter is not None:
+            self._meter.check()
         system = self.system()
         longest = self.max_tokens
         if longest is None and (possible := getattr(self.model, "longest_answer", None)) is not None:

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from trunkline.agents.coder.calls import Calls
 from trunkline.agents.coder.compaction import Compaction
 from trunkline.agents.coder.guards import Guards
 from trunkline.agents.coder.history import History
 from trunkline.agents.coder.model_client import ModelClient
+from trunkline.agents.coder.steering import Steering
 from trunkline.agents.coder.words import GO_ON, NO_ANSWER, NO_MORE_TOOLS, NOT_RUN
 from trunkline.agents.turn_stream import TurnStream
 from trunkline.core import faults
-from trunkline.core.events import Failed, Notice, TextDelta, ThinkingDelta, TurnEnded
+from trunkline.core.events import Failed, Notice, TextDelta, ThinkingDelta, TurnEnded, UserMessage
 from trunkline.core.faults import Fault, ProviderError, TooLong
 from trunkline.core.turns import STOPPED
 from trunkline.core.usage import Usage
-from trunkline.models.messages import Text, Thinking, ToolResult, ToolUse
+from trunkline.models.messages import Block, Text, Thinking, ToolResult, ToolUse
 from trunkline.models.model import Answer, Retrying, TextChunk, ThinkingChunk
 
 logger = logging.getLogger(__name__)
@@ -31,16 +33,35 @@ KEEP_SECONDS = 1.0
 MAX_ANSWER_CHARS = 8 * 1024 * 1024
 
 
+#: What a message is to the model, its files included. Says what could not be read.
+Attached = Callable[[UserMessage, TurnStream], Awaitable[Sequence[Block]]]
+
+
+async def _text_alone(message: UserMessage, tell: TurnStream) -> Sequence[Block]:
+    return (Text(message.text),)
+
+
 class TurnRunner:
     """One message being worked on."""
 
     def __init__(
-        self, client: ModelClient, history: History, calls: Calls, compaction: Compaction, *, aloud: bool = True
+        self,
+        client: ModelClient,
+        history: History,
+        calls: Calls,
+        compaction: Compaction,
+        *,
+        aloud: bool = True,
+        steering: Steering | None = None,
+        attached: Attached = _text_alone,
     ) -> None:
+        """`steering`: what is said to the agent while it works, each message read by `attached`."""
         self._client = client
         self._history = history
         self._calls = calls
         self._compaction = compaction
+        self._steering = steering
+        self._attached = attached
         self._aloud = aloud
         """Whether the model's words are told; a sub-agent's are not."""
         self._said: list[str] = []
@@ -55,7 +76,10 @@ class TurnRunner:
         """The words of the latest answer."""
 
     async def run(self, tell: TurnStream) -> TurnEnded:
-        """Work until there is an answer. History is in order afterwards, whatever happens."""
+        """Work until there is an answer. History is in order afterwards, whatever happens.
+
+        What an earlier process left unanswered in the history comes first.
+        """
         tell.usage = tell.usage or Usage()
         try:
             return await self._run(tell)
@@ -77,7 +101,11 @@ class TurnRunner:
     async def _run(self, tell: TurnStream) -> TurnEnded:
         guards = Guards()
         nudged = continued = False
+        calls, done = self._history.take_unanswered()
+        if calls and (reason := await self._use(calls, guards, tell, done)) is not None:
+            return await self._broken_off(reason, tell)
         while True:
+            await self._read_steering(tell)
             answer = await self._ask(tell)
             calls = self._history.assistant(answer.content)
             self._history.counted(_total(answer.usage))
@@ -88,19 +116,33 @@ class TurnRunner:
                 continued = False
                 reason = await self._use(calls, guards, tell)
                 if reason is not None:
-                    await tell.say(Failed("tool", f"{reason} The turn was ended."))
-                    return TurnEnded("error", tell.usage)
+                    return await self._broken_off(reason, tell)
             elif answer.stop == "max_tokens" and not continued:
                 continued = True
                 await tell.say(Notice("The answer reached its length limit; the model was asked to go on."))
                 self._history.user((Text(GO_ON),))
             elif self.answer.strip() or answer.stop == "refusal":
-                return await self._ended(answer, tell)
+                if self._may_end():
+                    return await self._ended(answer, tell)
+                continued = False
             elif not nudged:
                 nudged = True
                 self._history.user((Text(NO_ANSWER),))
             else:
                 return await self._without_words(answer, tell)
+
+    async def _read_steering(self, tell: TurnStream) -> None:
+        while self._steering is not None and (message := self._steering.take()) is not None:
+            self._history.user(await self._attached(message, tell))
+
+    def _may_end(self) -> bool:
+        """Whether everything that was said to the agent meanwhile has been read."""
+        return self._steering is None or self._steering.end()
+
+    @staticmethod
+    async def _broken_off(reason: str, tell: TurnStream) -> TurnEnded:
+        await tell.say(Failed("tool", f"{reason} The turn was ended."))
+        return TurnEnded("error", tell.usage)
 
     async def _ended(self, answer: Answer, tell: TurnStream) -> TurnEnded:
         if answer.stop == "refusal":
@@ -184,14 +226,20 @@ class TurnRunner:
             raise ProviderError(f"The model's answer is longer than {MAX_ANSWER_CHARS} characters.", retryable=False)
         self._history.early(Text(news))
 
-    @staticmethod
-    def _spend(usage: Usage | None, tell: TurnStream) -> None:
+    def _spend(self, usage: Usage | None, tell: TurnStream) -> None:
         if usage is not None:
             tell.usage = (tell.usage or Usage()) + usage
+            self._client.spent(usage)
 
     # Using tools
 
-    async def _use(self, calls: tuple[ToolUse, ...], guards: Guards, tell: TurnStream) -> str | None:
+    async def _use(
+        self,
+        calls: tuple[ToolUse, ...],
+        guards: Guards,
+        tell: TurnStream,
+        done: Mapping[str, ToolResult] | None = None,
+    ) -> str | None:
         """One round of tools; gives the reason to end the turn, if there is one."""
         most = self._client.max_rounds
         self.rounds += 1
@@ -199,7 +247,7 @@ class TurnRunner:
             self._history.results([ToolResult(call.id, NOT_RUN, is_error=True) for call in calls])
             return f"Stopped after reaching the turn budget (max_turns={most})."
         self._asked = calls
-        results = await self._calls.run(calls, tell, self._history.early)
+        results = await self._calls.run(calls, tell, self._history.early, done)
         self._history.results(results)
         self._asked = ()
         if most is not None and self.rounds == most:

@@ -1,0 +1,40 @@
+"""Messages for the turn in progress: read by the model before it is asked the next time."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from trunkline.core.events import UserMessage
+
+
+class Steering:
+    """What people say while the agent works. What was taken is read: a turn does not end before."""
+
+    def __init__(self) -> None:
+        self._said: deque[UserMessage] = deque()
+        self._is_open = False
+
+    def begin(self) -> None:
+        """A turn begins in which the model can be told something."""
+        self._is_open = True
+
+    def put(self, message: UserMessage) -> bool:
+        """Keep a message for the turn in progress; whether there is one that still asks its model."""
+        if self._is_open:
+            self._said.append(message)
+        return self._is_open
+
+    def take(self) -> UserMessage | None:
+        """The next message to read, if there is one."""
+        return self._said.popleft() if self._said else None
+
+    def end(self) -> bool:
+        """The turn is about to end: whether it may. From then on nothing is taken any more."""
+        if not self._said:
+            self._is_open = False
+        return not self._is_open
+
+    def drop(self) -> None:
+        """The turn was broken off. What nobody read goes with it."""
+        self._said.clear()
+        self._is_open = False

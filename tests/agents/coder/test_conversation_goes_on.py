@@ -1,0 +1,212 @@
+"""A turn of the coding agent outlives its process, if nothing but a person's answer was missing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.fake_model import FakeModel, Reply, Step, call, calls, words
+from tests.support.loop import until
+from trunkline.agents.coder.agent import Coder
+from trunkline.agents.coder.settings import CoderSettings
+from trunkline.core.agent import Approve, Deny
+from trunkline.core.approvals import Policy
+from trunkline.core.events import (
+    Envelope,
+    Event,
+    Gap,
+    Steered,
+    TextDelta,
+    ToolCancelled,
+    ToolFinished,
+    ToolRequested,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+    UserMessage,
+)
+from trunkline.core.log import MemoryLog
+from trunkline.core.session import Session
+from trunkline.core.turns import State
+from trunkline.models.messages import Text, ToolResult
+from trunkline.models.model import Request
+from trunkline.models.providers import ModelSettings
+
+pytestmark = pytest.mark.virtual_time
+
+
+class Life:
+    """One process of a session: a fake model, real tools, and the log that it leaves."""
+
+    def __init__(self, session: Session, model: FakeModel, log: MemoryLog) -> None:
+        self.session = session
+        self.model = model
+        self.log = log
+
+    @property
+    def events(self) -> list[Event]:
+        """All that anybody was shown, in this process and those before it."""
+        return [item.event for item in self.log.read() if isinstance(item, Envelope) and not item.event.private]
+
+    def left(self) -> MemoryLog:
+        """What `kill -9` leaves."""
+        copy = MemoryLog(self.log.session)
+        for item in self.log.read():
+            assert not isinstance(item, Gap)
+            copy.append(item)
+        return copy
+
+
+@asynccontextmanager
+async def living(
+    place: Path, *replies: Reply, log: MemoryLog | None = None, goes_on: bool = True
+) -> AsyncIterator[Life]:
+    model = FakeModel(*replies)
+    coder = Coder(CoderSettings(ModelSettings("anthropic"), "a test"), lambda _: model)
+    found = log or MemoryLog("s1")
+    session = await Session.open(
+        coder, found, Policy(allow=()), resume=log is not None, workspace=str(place), goes_on=goes_on
+    )
+    try:
+        yield Life(session, model, found)
+    finally:
+        await session.close()
+
+
+async def asked(life: Life, text: str = "Do it.") -> MemoryLog:
+    """What is left of a process that was killed while a person thought about a call."""
+    life.session.submit(UserMessage(text))
+    await until(lambda: life.session.status is State.AWAITING_APPROVAL)
+    await life.session._recorder.shown()
+    return life.left()
+
+
+def kinds(events: list[Event]) -> list[str]:
+    return [type(event).__name__ for event in events]
+
+
+WRITE = call("Write", file_path="a.txt", content="one\n")
+
+
+async def test_what_was_asked_before_is_answered_after_and_run_once(tmp_path: Path) -> None:
+    async with living(tmp_path, calls(WRITE, text="Well.")) as first:
+        left = await asked(first)
+    assert not (tmp_path / "a.txt").exists()
+    async with living(tmp_path, words("Written."), log=left) as second:
+        assert second.session.status is State.AWAITING_APPROVAL
+        assert [request.name for request in second.session.waiting] == ["Write"]
+        second.session.answer("t1", Approve())
+        await second.session.at_rest()
+        assert (tmp_path / "a.txt").read_text() == "one\n"
+        assert kinds(second.events) == [
+            *("TurnStarted", "TextDelta", "ToolRequested", "ToolStarted", "ToolFinished", "TextDelta", "TurnEnded")
+        ]
+        assert second.events[-1] == TurnEnded("success", second.session.state.last)
+        (result,) = second.model.asked[-1].content
+        assert isinstance(result, ToolResult)
+        assert result.id == "t1"
+        assert not result.is_error
+        second.session.submit(UserMessage("Thanks."))
+        second.model.replies.append(words("Gladly."))
+        await second.session.at_rest()
+        assert second.session.state.turns == 2
+
+
+async def test_it_can_be_denied_stopped_and_killed_again(tmp_path: Path) -> None:
+    async with living(tmp_path, calls(WRITE)) as first:
+        left = await asked(first)
+    async with living(tmp_path, log=left) as second:
+        again = second.left()
+    async with living(tmp_path, words("Then not."), log=again) as third:
+        third.session.answer("t1", Deny("not there"))
+        await third.session.at_rest()
+        assert ToolCancelled("t1", "not there") in third.events
+        assert third.events[-1] == TurnEnded("success", third.session.state.last)
+    async with living(tmp_path, log=first.left()) as fourth:
+        fourth.session.stop()
+        await fourth.session.at_rest()
+        assert isinstance(fourth.events[-1], TurnEnded)
+        assert fourth.events[-1].outcome == "cancelled"
+        # The history is fit to be sent: the call has a result.
+        fourth.session.submit(UserMessage("Go on."))
+        fourth.model.replies.append(words("All right."))
+        await fourth.session.at_rest()
+    assert not (tmp_path / "a.txt").exists()
+
+
+async def test_a_call_that_was_seen_through_before_is_not_run_again(tmp_path: Path) -> None:
+    other = call("Write", "t2", file_path="b.txt", content="two\n")
+    async with living(tmp_path, calls(WRITE, other)) as first:
+        first.session.submit(UserMessage("Both."))
+        await until(lambda: len(first.session.waiting) == 2)
+        first.session.answer("t1", Approve())
+        await until(lambda: any(isinstance(event, ToolFinished) for event in first.events))
+        left = first.left()
+    (tmp_path / "a.txt").write_text("changed since\n")
+    async with living(tmp_path, words("Done."), log=left) as second:
+        assert [request.call_id for request in second.session.waiting] == ["t2"]
+        second.session.answer("t2", Approve())
+        await second.session.at_rest()
+        assert (tmp_path / "a.txt").read_text() == "changed since\n"
+        assert (tmp_path / "b.txt").read_text() == "two\n"
+        assert [event.call_id for event in second.events if isinstance(event, ToolStarted)] == ["t1", "t2"]
+        assert [block.id for block in second.model.asked[-1].content if isinstance(block, ToolResult)] == ["t1", "t2"]
+
+
+async def test_a_call_that_was_answered_may_have_been_run_and_is_not_run_again(tmp_path: Path) -> None:
+    async with living(tmp_path, calls(WRITE)) as first:
+        await asked(first)
+        # Killed between the answer, which is in the log first, and everything that follows from it.
+        first.session.answer("t1", Approve())
+        left = first.left()
+    (tmp_path / "a.txt").unlink(missing_ok=True)
+    async with living(tmp_path, log=left) as second:
+        assert second.session.status is State.IDLE
+        assert second.events[-2:] == [
+            ToolCancelled("t1", "The process ended before this tool did"),
+            TurnEnded("unknown"),
+        ]
+    assert not (tmp_path / "a.txt").exists()
+
+
+async def test_nobody_goes_on_who_was_not_told_to(tmp_path: Path) -> None:
+    async with living(tmp_path, calls(WRITE)) as first:
+        left = await asked(first)
+    async with living(tmp_path, log=left, goes_on=False) as second:
+        assert second.session.status is State.IDLE
+        assert second.events[-1] == TurnEnded("unknown")
+
+
+async def test_a_message_is_read_in_the_middle_of_the_turn(tmp_path: Path) -> None:
+    read = call("Write", file_path="a.txt", content="one\n")
+    async with living(tmp_path, calls(read), words("Blue it is.")) as life:
+        assert not life.session.steer(UserMessage("Too early."))
+        await asked(life, "Choose a colour.")
+        assert life.session.steer(UserMessage("Make it blue.", sender="ana"))
+        life.session.answer("t1", Approve())
+        await life.session.at_rest()
+        said = [block.text for message in life.model.asked for block in message.content if isinstance(block, Text)]
+        assert said[-2:] == ["Choose a colour.", "Make it blue."]
+        assert Steered(UserMessage("Make it blue.", sender="ana")) in life.events
+        assert kinds(life.events).count("TurnStarted") == kinds(life.events).count("TurnEnded") == 1
+        assert not life.session.steer(UserMessage("Too late."))
+
+
+async def test_a_turn_does_not_end_before_everything_was_read(tmp_path: Path) -> None:
+    holder: list[Life] = []
+
+    def answer_and_be_told(request: Request) -> list[Step]:
+        assert holder[0].session.steer(UserMessage("And now in French."))
+        return words("Hello.")
+
+    async with living(tmp_path, answer_and_be_told, words("Bonjour.")) as life:
+        holder.append(life)
+        life.session.submit(UserMessage("Greet me."))
+        await life.session.at_rest()
+        text = "".join(event.text for event in life.events if isinstance(event, TextDelta))
+        assert text == "Hello.Bonjour."
+        assert len([event for event in life.events if isinstance(event, TurnStarted)]) == 1
+        assert not any(isinstance(event, ToolRequested) for event in life.events)
