@@ -276,8 +276,8 @@ _HOMES = {
         "FixedParameter GraphError InternalError LocalProtocolError Mistyped ModelError ModelNotFetched "
         "NoEmbeddingModel NoLanguageModel NoModel NoRecognizer NoSpace NoVoice NodeFailed NotListening OutsideStorage "
         "ProtocolError ProviderError RemoteProtocolError SessionDamaged SessionExists SessionHeld SessionNotFound "
-        "StorageError StorageExists StorageMissing StorageNameInUse TooLong TooManySteps ToolError UnknownCall UnknownNode "
-        "Unsupported UtteranceTooLong WrongStorage"
+        "StorageError StorageExists StorageMissing StorageNameInUse TooLong TooManySteps ToolError UnknownCall "
+        "UnknownNode Unsupported UtteranceTooLong WrongStorage"
     ),
     "trunkline.core.ids": "new_id",
     "trunkline.core.log": "EventLog MemoryLog SessionInfo SessionStore",

@@ -242,16 +242,16 @@ class Performer:
             self.apply(self._turns.agent_failed(turn, fault))
             return
         self._pump_turn = turn
-        stream = getattr(self._agent, "go_on" if goes_on else "turn")
-        self._pump = self._loop.create_task(self._run(turn, stream, message), name=f"turn {turn}")
+        answer: Answering = getattr(self._agent, "go_on" if goes_on else "turn")
+        self._pump = self._loop.create_task(self._run(turn, answer, message), name=f"turn {turn}")
         self._stop_pulse()
         self._await_beat(turn)
 
     # The turn itself.
 
-    async def _run(self, turn: int, stream: Answering, message: UserMessage) -> None:
+    async def _run(self, turn: int, answer: Answering, message: UserMessage) -> None:
         try:
-            ended = await self._listen(turn, stream(message))
+            ended = await self._listen(turn, answer, message)
         except asyncio.CancelledError:
             if self._leaving == turn:
                 raise
@@ -266,8 +266,9 @@ class Performer:
         else:
             self.apply(self._turns.agent_says(turn, ended) if ended else self._turns.agent_gone(turn))
 
-    async def _listen(self, turn: int, stream: AsyncIterator[Event]) -> Event | None:
-        """Handle what the agent yields; gives its `TurnEnded`, or None if it never came."""
+    async def _listen(self, turn: int, answer: Answering, message: UserMessage) -> Event | None:
+        """Let the agent answer, and handle what it yields; gives its `TurnEnded`, or None if it never came."""
+        stream = answer(message)
         turns, recorder = self._turns, self._recorder
         try:
             handled = 0

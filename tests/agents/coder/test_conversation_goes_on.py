@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-
 from tests.support.fake_model import FakeModel, Reply, Step, call, calls, words
 from tests.support.loop import until
 from trunkline.agents.coder.agent import Coder
@@ -34,8 +32,6 @@ from trunkline.core.turns import State
 from trunkline.models.messages import Text, ToolResult
 from trunkline.models.model import Request
 from trunkline.models.providers import ModelSettings
-
-pytestmark = pytest.mark.virtual_time
 
 
 class Life:

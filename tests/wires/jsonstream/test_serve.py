@@ -614,6 +614,7 @@ def test_every_event_of_the_core_has_its_line_or_is_knowingly_left_out() -> None
 
     carried = {
         core.TurnStarted: core.TurnStarted(UserMessage("x")),
+        core.Steered: core.Steered(UserMessage("x")),
         TextDelta: TextDelta("x"),
         ThinkingDelta: ThinkingDelta("x"),
         ToolRequested: WRITE,
@@ -634,6 +635,7 @@ def test_every_event_of_the_core_has_its_line_or_is_knowingly_left_out() -> None
         GrantRevoked("edit"),
         core.HistoryInjected("x"),
         core.ToolJudged("t", "x", "edit", {}, "", "allow"),
+        core.ToolAnswered("t", True),
         core.Journaled({}),
         core.JournalReplaced(()),
         core.Checkpointed({}),
