@@ -154,9 +154,7 @@ async def test_an_agent_that_crashes_is_told_and_the_next_message_is_answered(st
         await stage.asked()
         stage.agent.crash(RuntimeError("boom"))
         await stage.sees("**Error**: RuntimeError: boom")
-        stage.platform.says("again")
-        await stage.asked(2)
-        await stage.answers("fine")
+        await stage.exchange("again", "fine")
 
 
 def test_tools_are_named_below_the_answer_unless_it_is_to_be_quiet(tmp_path: Path) -> None:

@@ -85,9 +85,7 @@ async def test_a_failure_is_told_when_the_disk_is_back(stage: Stage) -> None:
         await asyncio.sleep(A_WHILE)
         disk.works()
         await stage.sees("half\n\n**Error**: RuntimeError: boom")
-        stage.platform.says("two")
-        await stage.asked(2)
-        await stage.answers("ok")
+        await stage.exchange("two", "ok")
 
 
 async def test_what_comes_meanwhile_is_not_confirmed_before_it_is_noted(stage: Stage) -> None:
@@ -124,9 +122,7 @@ async def test_a_command_whose_end_cannot_be_kept_is_carried_out_later(stage: St
 async def test_what_could_not_be_kept_has_not_changed(tmp_path: Path, command: str, said: str) -> None:
     stage = Stage(tmp_path, agent="a", agents={"a": "a", "b": "b"})
     async with stage.bridge() as bridge:
-        stage.platform.says("one")
-        await stage.asked()
-        await stage.answers("first")
+        await stage.exchange("one", "first")
         chat_session = bridge._conversations["c"].chat_session
         before = chat_session.kept
         disk = Disk(stage)
@@ -136,9 +132,7 @@ async def test_what_could_not_be_kept_has_not_changed(tmp_path: Path, command: s
         assert (chat_session.agent, chat_session.kept, chat_session.session is None) == ("a", before, False)
         disk.works()
         await stage.sees(said)
-        stage.platform.says("two")
-        await stage.asked(2)
-        await stage.answers("second")
+        await stage.exchange("two", "second")
         assert not stage.agent.requests[0].resumed
 
 

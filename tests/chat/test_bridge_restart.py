@@ -25,70 +25,68 @@ from trunkline.core.faults import ConfigError
 
 pytestmark = pytest.mark.virtual_time
 
+#: How an agent's turn ends that does not know its session any more.
+DEAD = (Failed("agent", "No conversation found with session ID: 1"), TurnEnded("error"))
+
+
+@pytest.fixture
+def impatient(stage: Stage) -> Stage:
+    """A bridge that soon closes a session that nobody uses."""
+    stage.settings = stage.settings.replace(idle_seconds=100.0)
+    return stage
+
 
 async def test_a_session_goes_on_after_a_restart(stage: Stage) -> None:
     async with stage.bridge():
-        stage.platform.says("one")
-        await stage.asked()
-        await stage.answers("first")
+        await stage.exchange("one", "first")
     async with stage.bridge():
-        stage.platform.says("two")
-        await stage.asked(2)
-        await stage.answers("second")
+        await stage.exchange("two", "second")
         before, after = (fake.requests[0] for fake in stage.fakes)
         assert after.resumed
         assert before.session_id == after.session_id
 
 
-async def test_a_session_that_nobody_uses_is_closed_and_goes_on_later(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, idle_seconds=100.0)
-    async with stage.bridge() as bridge:
-        stage.platform.says("one")
-        await stage.asked()
-        await stage.answers("first")
-        first = stage.fakes[0]
+async def test_a_session_that_nobody_uses_is_closed_and_goes_on_later(impatient: Stage) -> None:
+    async with impatient.bridge() as bridge:
+        await impatient.exchange("one", "first")
+        first = impatient.fakes[0]
         closed = []
         for seconds in (90, 20):
             await asyncio.sleep(seconds)
             closed.append(first.closed)
         assert closed == [False, True]
         assert [each.is_over for each in bridge._conversations.values()] == [True]
-        stage.platform.says("two")
-        await stage.asked(2)
-        assert stage.agent.requests[0].resumed
-        await stage.answers("second")
+        impatient.platform.says("two")
+        await impatient.asked(2)
+        assert impatient.agent.requests[0].resumed
+        await impatient.answers("second")
 
 
-async def test_a_message_that_comes_while_the_session_is_being_closed_is_answered(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, idle_seconds=100.0)
-    async with stage.bridge():
-        stage.platform.says("one")
-        await stage.asked()
-        await stage.answers("first")
+async def test_a_message_that_comes_while_the_session_is_being_closed_is_answered(impatient: Stage) -> None:
+    async with impatient.bridge():
+        await impatient.exchange("one", "first")
         closing = asyncio.Event()
 
         async def slow_close() -> None:
             closing.set()
             await asyncio.sleep(0.3)
 
-        stage.agent.close = slow_close  # type: ignore[method-assign]
+        impatient.agent.close = slow_close  # type: ignore[method-assign]
         await asyncio.wait_for(closing.wait(), 200)
-        stage.platform.says("two")
-        await stage.asked(2)
+        impatient.platform.says("two")
+        await impatient.asked(2)
         # It is still the one conversation of this chat: nobody is answered beside it.
-        stage.platform.says("three")
-        await stage.sees("1 message is waiting")
-        await stage.answers("second")
-        await stage.asked(3)
-        await stage.answers("third")
-        assert not stage.platform.sees("Error")
+        impatient.platform.says("three")
+        await impatient.sees("1 message is waiting")
+        await impatient.answers("second")
+        await impatient.asked(3)
+        await impatient.answers("third")
+        assert not impatient.platform.sees("Error")
 
 
 async def test_a_session_that_is_gone_is_replaced_and_the_chat_is_told(stage: Stage) -> None:
     async with stage.bridge():
-        stage.platform.says("one")
-        await stage.asked()
-        await stage.answers("first")
+        await stage.exchange("one", "first")
     stage.sessions.logs.clear()
     async with stage.bridge():
         stage.platform.says("two")
@@ -102,19 +100,16 @@ async def test_an_agent_that_forgot_its_session_gets_a_new_one_once(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turn, "is_dead_session", lambda text: "No conversation found" in text)
-    dead = (Failed("agent", "No conversation found with session ID: 1"), TurnEnded("error"))
     async with stage.bridge():
-        stage.platform.says("one")
-        await stage.asked()
-        await stage.answers("first")
+        await stage.exchange("one", "first")
         stage.platform.says("two")
         await stage.asked(2)
-        stage.agent.say(*dead)
+        stage.agent.say(*DEAD)
         await stage.sees("The agent does not know the earlier session any more. This is a new session")
         await stage.asked(3)
         assert [message.text for message in stage.agent.heard] == ["two"]
         assert not stage.agent.requests[0].resumed
-        stage.agent.say(*dead)
+        stage.agent.say(*DEAD)
         await stage.sees("**Error**: No conversation found")
         assert len(stage.fakes) == 2
 
@@ -129,14 +124,11 @@ async def test_an_agent_that_forgot_its_session_gets_a_new_one_once(
 async def test_an_agent_that_has_begun_is_not_asked_again_whatever_it_says_of_its_session(
     stage: Stage, before: tuple[Event, ...], why: str
 ) -> None:
-    dead = (Failed("agent", "No conversation found with session ID: 1"), TurnEnded("error"))
     async with stage.bridge():
-        stage.platform.says("one")
-        await stage.asked()
-        await stage.answers("first")
+        await stage.exchange("one", "first")
         stage.platform.says("send it")
         await stage.asked(2)
-        stage.agent.say(*before, *dead)
+        stage.agent.say(*before, *DEAD)
         await stage.sees("**Error**: No conversation found")
         assert len(stage.fakes) == 1, why
         assert [message.text for message in stage.agent.heard] == ["one", "send it"]
@@ -188,9 +180,7 @@ async def test_a_failure_that_comes_back_ends_with_what_may_help(stage: Stage) -
 
 async def test_another_failure_does_not_cost_the_session(stage: Stage) -> None:
     async with stage.bridge():
-        stage.platform.says("one")
-        await stage.asked()
-        await stage.answers("first")
+        await stage.exchange("one", "first")
         stage.platform.says("two")
         await stage.asked(2)
         stage.agent.say(Failed("timeout", "It took too long."), TurnEnded("error"))
@@ -202,12 +192,7 @@ async def test_another_failure_does_not_cost_the_session(stage: Stage) -> None:
 
 async def test_what_waited_is_answered_after_the_restart_and_what_ran_is_told(stage: Stage) -> None:
     async with stage.bridge():
-        for text in ("one", "two", "three"):
-            stage.platform.says(text)
-        await stage.asked()
-        stage.agent.say(TextDelta("half"))
-        await stage.sees("half")
-        await stage.sees("2 messages are waiting")
+        await stage.half_answered("one", "two", "three")
     assert stage.platform.sees("half\n\n(stopped: the bridge was stopped; `/retry 1` asks again)")
     async with stage.bridge():
         await stage.asked(2)
@@ -306,9 +291,7 @@ async def test_a_defect_of_ours_costs_one_message_and_not_the_bridge(
     monkeypatch.setattr(bridge_module, "parse", lambda text: 1 / 0 if text == "odd" else None)
     async with stage.bridge():
         stage.platform.says("odd")
-        stage.platform.says("hello")
-        await stage.asked()
-        await stage.answers("hi")
+        await stage.exchange("hello", "hi")
 
 
 async def test_a_command_that_fails_says_so(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,6 +302,4 @@ async def test_a_command_that_fails_says_so(stage: Stage, monkeypatch: pytest.Mo
     async with stage.bridge():
         stage.platform.says("/help")
         await stage.sees("the bridge could not do this; its log says why")
-        stage.platform.says("hello")
-        await stage.asked()
-        await stage.answers("hi")
+        await stage.exchange("hello", "hi")

@@ -142,9 +142,7 @@ async def test_retry_alone_reaches_the_last_message_only(stage: Stage) -> None:
         stage.agent.say(*FAILED)
         await stage.sees("**Error**: No.")
         stage.platform.says("/status")
-        stage.platform.says("two")
-        await stage.asked(2)
-        await stage.answers("fine")
+        await stage.exchange("two", "fine")
         stage.platform.says("/retry")
         await stage.sees("There is nothing to retry.")
         stage.platform.says("three")
@@ -195,9 +193,7 @@ async def test_where_there_are_no_buttons_the_number_says_which(tmp_path: Path) 
         await stage.sees("That was not understood.")
         stage.platform.says("/retry 1", chat="other")
         await stage.sees("There is nothing to retry.", "other")
-        stage.platform.says("/retry 1")
-        await stage.asked(3)
-        await stage.answers("the first")
+        await stage.exchange("/retry 1", "the first")
         assert heard(stage) == ["one", "two", "one"]
 
 
@@ -226,9 +222,7 @@ async def test_an_answer_that_was_cut_off_by_an_earlier_run_is_not_touched_by_th
         stage.agent.say(TextDelta("half"))
         await stage.sees("half")
     async with stage.bridge():
-        stage.platform.says("/retry")
-        await stage.asked(2)
-        await stage.answers("whole")
+        await stage.exchange("/retry", "whole")
         assert stage.platform.shown()[0] == "half\n\n(stopped: the bridge was stopped; `/retry 1` asks again)"
 
 

@@ -69,15 +69,11 @@ async def test_a_network_that_is_not_there_yet_is_waited_for(
         assert [problem for _, problem in started] == [AWAY, None]
         assert told == ["Serving memory. Ctrl-C ends it."]
         serving = [asyncio.ensure_future(bridge_run._serve(*each)) for each in started]
-        here.platform.says("hello")
-        await here.asked()
-        await here.answers("hi")
+        await here.exchange("hello", "hi")
         assert len(told) == 1
         await asyncio.sleep(400)
         assert len(told) == 2
-        away.platform.says("hello")
-        await away.asked()
-        await away.answers("at last")
+        await away.exchange("hello", "at last")
         for stage, bridge, task in zip((away, here), bridges, serving, strict=True):
             await stage.end(bridge, task)
     waits = [message for message in caplog.messages if "cannot be served yet" in message]

@@ -184,8 +184,29 @@ class Stage:
 
     async def asked(self, number: int = 1) -> None:
         """Wait until the agent has got its message of that number, all agents together."""
-        await self.passes(lambda: sum(len(fake.heard) for fake in self.fakes) >= number, "a message for the agent")
+        await self.passes(lambda: self.heard >= number, "a message for the agent")
         await until(lambda: self.agent.busy)
+
+    @property
+    def heard(self) -> int:
+        """How many messages the agents have got, all together."""
+        return sum(len(fake.heard) for fake in self.fakes)
+
+    async def exchange(self, text: str, answer: str) -> None:
+        """Somebody writes, and is answered. Nothing else is waiting."""
+        number = self.heard + 1
+        self.platform.says(text)
+        await self.asked(number)
+        await self.answers(answer)
+
+    async def half_answered(self, first: str, *waiting: str) -> None:
+        """Somebody writes several messages; the first is being answered with `half`, and the others wait."""
+        for text in (first, *waiting):
+            self.platform.says(text)
+        await self.asked()
+        self.agent.say(TextDelta("half"))
+        await self.sees("half")
+        await self.sees(f"{len(waiting)} messages are waiting")
 
     async def passes(self, condition: Callable[[], object], what: str = "it") -> None:
         """Wait, up to a minute of virtual time, in small steps."""
