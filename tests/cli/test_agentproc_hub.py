@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -87,7 +88,7 @@ def test_the_doctor_says_what_is_here_and_what_is_missing(monkeypatch: pytest.Mo
     assert "codex       codex 9.8.7" in output
     assert "OPENAI_API_KEY" in output
     assert "sk-very-secret" not in output
-    assert f"gemini-cli: {programs / 'gemini'}\n  Log in (`gemini`) or set GEMINI_API_KEY or GOOGLE_API_KEY." in output
+    assert f"gemini-cli: {programs / 'gemini'}\n  Log in (`gemini`) unless you have, or set GEMINI_API_KEY" in output
     assert "It does not start: try `qwen --version`." in output
     asking = [line for line in output.splitlines() if "in the chat" in line]
     assert [line.split()[0] for line in asking] == ["codex"]
@@ -186,3 +187,14 @@ def test_the_echo_is_there_to_try_a_bridge_with(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "trunkline", "agentproc", "hub", "run", "echo-agent", "--message", "hello there"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
     assert (done.stdout, done.returncode) == ("hello there\n", 0), done.stderr
+
+
+def test_what_a_doctor_advises_can_be_done_by_anybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    for name, program in hub.PROGRAMS.items():
+        if program.command != hub.OWN_PROGRAM:
+            # A command that does not need a directory that the reader does not have, or a page.
+            assert re.match(r"(npm install -g|uv tool install) \S+$|see https://\S+$", program.install), name
+    told = {each["name"]: each["advice"] for each in json.loads(run("doctor", "--json"))["profiles"]}
+    assert told["agy"] == "To install it, see https://antigravity.google."
+    assert told["codex"] == "Install it with `npm install -g @openai/codex`."

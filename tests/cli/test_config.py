@@ -202,6 +202,36 @@ def test_without_a_file_all_files_and_variables_that_count_are_checked(workspace
     assert (problem["file"], problem["problem"].startswith("must be")) == ("TRUNKLINE_NETWORK_RATE_LIMIT", True)
 
 
+STRANGE = '[default]\nmodel = "m"\nmax_turns = 3\n[tools]\nallow_list = ["Bash"]\n[bridge]\nagent = "echo"\n'
+
+
+def test_what_a_workspace_says_in_vain_is_told_with_its_place_and_how_to_trust_it(workspace: Path) -> None:
+    (workspace / "trunkline.toml").write_text(STRANGE)
+    for name in ("./trunkline.toml", "trunkline.toml"):
+        result = config("check") if name.startswith(".") else config("check", name)
+        assert result.exit_code == 0, result.output
+        *lines, advice = result.stdout.splitlines()
+        assert lines == [
+            f"{name}:2:1: `default.model` is not followed.",
+            f"{name}:5:1: `tools.allow_list` is not followed.",
+            f"{name}:7:1: `bridge.agent` is not followed.",
+        ]
+        assert f'`trust = ["{workspace.resolve()}"]` at the top of `{user_file()}`' in advice
+    told = json.loads(config("check", "--json").stdout)
+    assert told["ok"]
+    assert [each["key"] for each in told["not_followed"]] == ["default.model", "tools.allow_list", "bridge.agent"]
+    file = own(f'trust = ["{workspace}"]\n')
+    assert config("check").stdout.splitlines() == [f"{file}: ok", "./trunkline.toml: ok"]
+    assert json.loads(config("check", "--json").stdout)["not_followed"] == []
+
+
+def test_a_file_of_another_place_is_no_workspaces(workspace: Path, tmp_path: Path) -> None:
+    (workspace / "trunkline.toml").write_text(STRANGE)
+    other = tmp_path / "other.toml"
+    other.write_text(STRANGE)
+    assert config("check", str(other)).stdout == f"{other}: ok\n"
+
+
 def test_an_agent_of_the_runner_is_checked_like_all_else(workspace: Path) -> None:
     file = own('[runner.agents.ada]\nagentId = "a"\nrunnerToken = 3\n[runner.agents.ada.llm]\napikey = "x"\n')
     result = config("check")

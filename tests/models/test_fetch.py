@@ -365,7 +365,7 @@ async def test_a_disk_without_room_is_an_error_that_says_so(
     model: Model, index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetch_files, "SPARE_BYTES", 2**62)
-    with pytest.raises(DownloadFailed, match=r"MB are free\. Make room, or set `TRUNKLINE_CACHE`"):
+    with pytest.raises(DownloadFailed, match=r"[kMG]B are free\. Make room, or set `TRUNKLINE_CACHE`"):
         await pull(model)
 
 

@@ -95,7 +95,9 @@ def test_a_name_of_a_hub_is_told_from_a_path(text: str, expected: tuple[str, str
 
 async def test_where_it_is_not_clear_which_is_meant_the_models_are_listed(served: Hub) -> None:
     served.files = {"one-F16.gguf": gguf("1"), "two-F16.gguf": gguf("2"), "mmproj-F16.gguf": gguf("3")}
-    with pytest.raises(ConfigError, match=r"`one-F16\.gguf` \(0 MB\), `two-F16\.gguf` .*Name one: `owner/") as caught:
+    with pytest.raises(
+        ConfigError, match=r"`one-F16\.gguf` \([\d.]+ kB\), `two-F16\.gguf` .*Name one: `owner/"
+    ) as caught:
         await hub.find(REPOSITORY)
     assert "mmproj" not in str(caught.value)
     with pytest.raises(ConfigError, match=r"has no model `one\.gguf`.*Did you mean `owner/tiny-GGUF:one-F16\.gguf`"):

@@ -20,7 +20,7 @@ be somebody else's work.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trunkline.base import config_aionrs, paths
@@ -91,7 +91,8 @@ class Config:
         self.unused = {file: list(keys) for file, keys in (unused or {}).items()}
         self.projects = tuple(projects)
         self.refused = {file: list(keys) for file, keys in (refused or {}).items()}
-        self._advice = advice
+        self.advice = advice
+        """What to do about what is not followed."""
         self.table: dict[str, Any] = {}
         self._origins: dict[Keys, Layer] = {}
         for layer in self.layers:
@@ -148,10 +149,16 @@ class Config:
         at = Place(origin.line, origin.column or 1) if origin.line else None
         return ConfigFileError(origin.file, problem, key=origin.key, at=at)
 
+    def not_followed(self) -> Iterator[Origin]:
+        """What a workspace's files say that is not for them to say, as far as it was looked at."""
+        for layer in self.projects:
+            for path in self.refused.get(layer.file.path, ()):
+                yield _origin(layer, path)
+
     def all_warnings(self) -> tuple[str, ...]:
         """The warnings, with one more per file that says something without effect, or that is not followed."""
         told = [
-            f"`{file}`: not followed: {_listed(map(dotted, refused))}. {self._advice}"
+            f"`{file}`: not followed: {_listed(map(dotted, refused))}. {self.advice}"
             for file, refused in self.refused.items()
             if refused
         ]

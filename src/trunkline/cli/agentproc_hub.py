@@ -242,15 +242,17 @@ def _finding(name: str, path: str | None, version: str) -> Finding:
 
 def _advice(program: hub.ProfileProgram, path: str | None, version: str, keys: tuple[str, ...]) -> str:
     if path is None:
-        return f"Install it: {program.install}"
+        return hub.how_to_install(program.command) or ""
     if not version:
         return f"It does not start: try `{program.command} --version`."
     if keys:
         return ""
     names = " or ".join(program.keys[:2])
-    ways = [f"log in ({program.login})" if program.login else "", f"set {names}" if names else ""]
-    found = " or ".join(filter(None, ways))
-    return f"{found[:1].upper()}{found[1:]}." if found else ""
+    if program.login:
+        # Whether somebody has logged in is not to be seen from here.
+        return f"Log in ({program.login}) unless you have{f', or set {names}' if names else ''}."
+    local = ", or start Ollama on this machine" if program.command == hub.OWN_PROGRAM else ""
+    return f"Set {names}{local}." if names else ""
 
 
 def _version(program: Sequence[str]) -> str:
@@ -286,7 +288,7 @@ def _print(findings: list[Finding]) -> None:
     for finding in here:
         if finding.advice:
             click.echo(f"\n{finding.name}: {finding.path}\n  {finding.advice}")
-    missing = [[finding.name, finding.advice.removeprefix("Install it: ")] for finding in findings if not finding.path]
+    missing = [[finding.name, hub.PROGRAMS[finding.name].install] for finding in findings if not finding.path]
     if missing:
         click.echo("" if here else None, nl=bool(here))
-        table.show(["NOT HERE", "INSTALL WITH"], missing, wide=True)
+        table.show(["NOT HERE", "HOW TO GET IT"], missing, wide=True)

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 
 from trunkline.base import config_aionrs, jsontext
-from trunkline.base.config import PROJECT_FILE, user_file
+from trunkline.base.config import MOST_NAMED, PROJECT_FILE, Origin, user_file
 from trunkline.base.printable import printable_line
+from trunkline.base.values import Value
 from trunkline.cli import table
-from trunkline.cli.config_check import Problem, problems_of, wrong_variables
+from trunkline.cli.config_check import Problem, not_followed, problems_of, wrong_variables
 from trunkline.cli.explained import explained
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -77,7 +78,7 @@ def check_command(file: str | None, as_json: bool, workspace: str) -> None:
     A FILE whose name ends in `.json` is what an agent of the runner's is told.
 
     Each mistake is one line with its place, `FILE:LINE:COLUMN`, and what was probably meant. Ends with exit code 1 if
-    there is one.
+    there is one. What a workspace's files say in vain, since you do not trust it, is told as well, and is no mistake.
     """
     files = [file] if file is not None else [user_file(), os.path.join(workspace, PROJECT_FILE)]
     problems: list[Problem] = []
@@ -89,21 +90,37 @@ def check_command(file: str | None, as_json: bool, workspace: str) -> None:
             problems += found
     if file is None and not problems:
         problems += wrong_variables(workspace)
+    ignored, advice = not_followed(workspace, file)
     if as_json:
-        told = [{name: getattr(each, name) for name in each.__fields__} for each in problems]
-        click.echo(jsontext.dumps({"ok": not problems, "files": looked_at, "problems": told}).decode())
+        told = {
+            "ok": not problems,
+            "files": looked_at,
+            "problems": _records(problems),
+            "not_followed": _records(ignored),
+        }
+        click.echo(jsontext.dumps(told).decode())
     else:
-        _tell(problems, looked_at)
+        _tell(problems, ignored, looked_at)
+        if ignored:
+            click.echo(printable_line(advice))
     if problems:
         sys.exit(EXIT_FAILED)
 
 
-def _tell(problems: list[Problem], looked_at: list[str]) -> None:
+def _records(values: Sequence[Value]) -> list[dict[str, object]]:
+    return [{name: getattr(each, name) for name in each.__fields__} for each in values]
+
+
+def _tell(problems: list[Problem], ignored: Sequence[Origin], looked_at: list[str]) -> None:
     for problem in problems:
         click.echo(str(problem))
-    for each in looked_at:
-        if all(problem.file != each for problem in problems):
-            click.echo(f"{printable_line(each)}: ok")
+    for each in ignored[:MOST_NAMED]:
+        click.echo(str(Problem(each.file, "is not followed", each.key, each.line, each.column)))
+    if len(ignored) > MOST_NAMED:
+        click.echo(f"Nor are {len(ignored) - MOST_NAMED} keys more.")
+    for path in looked_at:
+        if path not in {problem.file for problem in problems} | {each.file for each in ignored}:
+            click.echo(f"{printable_line(path)}: ok")
     if not looked_at and not problems:
         click.echo(f"There is no configuration file here. Yours would be `{printable_line(user_file())}`.")
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from trunkline.base.config import ConfigFileError
+from trunkline.base.config import ConfigFileError, Origin
 from trunkline.base.config_file import TomlFile, dotted, read_toml
 from trunkline.base.config_runner import AGENT
 from trunkline.base.config_schema import SCHEMA, SERVICES, Keys, Schema, check
@@ -67,6 +67,25 @@ def wrong_variables(workspace: str, environ: Mapping[str, str] = os.environ) -> 
         except ConfigError as error:
             variable, _, problem = error.message.rstrip(".").partition(": ")
             yield Problem(variable, problem)
+
+
+def not_followed(
+    workspace: str, file: str | None = None, environ: Mapping[str, str] = os.environ
+) -> tuple[tuple[Origin, ...], str]:
+    """What the files of a workspace say in vain, or that one file of it, and what to do about it.
+
+    Nothing where something is wrong that keeps the configuration from being used: that comes first.
+    """
+    from trunkline.cli.config_show import gather
+
+    try:
+        found = gather(workspace, environ)
+    except ConfigError:
+        return (), ""
+    if file is None:
+        return found.not_followed, found.advice
+    of_file = (each for each in found.not_followed if os.path.realpath(each.file) == os.path.realpath(file))
+    return tuple(each.replace(file=file) for each in of_file), found.advice
 
 
 def _in_toml(file: TomlFile) -> Iterator[Problem]:

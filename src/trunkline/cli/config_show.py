@@ -10,7 +10,7 @@ from trunkline.agents.coder.settings import load_config, resolve
 from trunkline.agents.coder.settings_shown import shown
 from trunkline.agents.coder.settings_values import all_secrets
 from trunkline.base import jsontext
-from trunkline.base.config import Config
+from trunkline.base.config import Config, Origin
 from trunkline.base.config_file import dotted
 from trunkline.base.config_schema import SERVICES, Keys
 from trunkline.base.config_services import settings_of
@@ -44,6 +44,10 @@ class Shown(Value):
     in_use: Mapping[str, Any]
     """What the coding agent would work with, or the `problem` that keeps it from doing so."""
     warnings: tuple[str, ...]
+    not_followed: tuple[Origin, ...]
+    """What a workspace that nobody trusts says in vain."""
+    advice: str
+    """What to do about that."""
 
 
 def gather(workspace: str, environ: Mapping[str, str]) -> Shown:
@@ -61,13 +65,15 @@ def gather(workspace: str, environ: Mapping[str, str]) -> Shown:
     rows = [ConfigRow(path, value, source) for path, (value, source) in shown(config, environ).items()]
     for service in services:
         rows += _of_service(service)
-    warnings = dict.fromkeys(
-        (*config.all_warnings(), *(each for one in services for each in one.config.all_warnings()))
-    )
+    configs = (config, *(one.config for one in services))
+    warnings = dict.fromkeys(each for one in configs for each in one.all_warnings())
+    in_use = _in_use(workspace, environ, config)
     return Shown(
         tuple(row.replace(value=_hidden(row.path, row.value, redactor)) for row in rows),
-        redactor.data(_in_use(workspace, environ, config)),
+        redactor.data(in_use),
         tuple(redactor.text(warning) for warning in warnings),
+        tuple(dict.fromkeys(each for one in configs for each in one.not_followed())),
+        config.advice,
     )
 
 

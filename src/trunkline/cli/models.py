@@ -15,6 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from trunkline.base import jsontext
+from trunkline.base.sizes import size_text
 from trunkline.cli import table
 from trunkline.cli.explained import explained
 from trunkline.cli.wrapping import commands_apart
@@ -27,8 +28,6 @@ EXIT_STOPPED = 130
 
 #: Without a terminal, a line for each so many hundredths of a download.
 PLAIN_STEP = 10
-
-_MB = 1_000_000
 
 
 def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -73,7 +72,7 @@ def list_models(wide: bool, as_json: bool) -> None:
     columns: dict[str, Callable[[CatalogEntry], str]] = {
         "NAME": lambda entry: entry.name,
         "HERE": _state,
-        "SIZE": lambda entry: _size(entry.size),
+        "SIZE": lambda entry: size_text(entry.size),
         **({"KIND": lambda entry: entry.kind, "LICENCE": lambda entry: entry.licence} if wide else {}),
         "DESCRIPTION": lambda entry: entry.description,
     }
@@ -188,20 +187,22 @@ def _state(entry: CatalogEntry) -> str:
     return "partly" if fetch.partial(entry) else "no"
 
 
-def _size(count: int) -> str:
-    return f"{count / _MB:.0f} MB" if count >= 10 * _MB else f"{count / _MB:.1f} MB"
+def _is_packed(entry: CatalogEntry) -> bool:
+    """Whether less is fetched than there will be: all other sizes are those of the files."""
+    return 0 < entry.download < entry.size
 
 
 @contextmanager
 def _progress(entry: CatalogEntry) -> Iterator[Report]:
     """A bar on a terminal, lines elsewhere; both on standard error."""
     if not sys.stderr.isatty():
-        yield _Lines(entry.name)
+        yield _Lines(entry)
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    packed = (TextColumn("packed"),) if _is_packed(entry) else ()
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), *packed, TransferSpeedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(entry.name, total=entry.download)
         yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
@@ -210,8 +211,9 @@ def _progress(entry: CatalogEntry) -> Iterator[Report]:
 class _Lines:
     """Progress for those who read a log: a line for each step and each tenth of the way."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, entry: CatalogEntry) -> None:
+        self._name = entry.name
+        self._packed = " packed" if _is_packed(entry) else ""
         self._last: tuple[str, int] | None = None
 
     def __call__(self, what: str, done: int, total: int) -> None:
@@ -219,4 +221,4 @@ class _Lines:
         step = (what, share // PLAIN_STEP)
         if step != self._last:
             self._last = step
-            click.echo(f"{self._name}: {what}, {share} % of {_size(total)}", err=True)
+            click.echo(f"{self._name}: {what}, {share} % of {size_text(total)}{self._packed}", err=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import IO, TypeVar
 
+from trunkline.base.sizes import size_text
 from trunkline.core.faults import NoSpace
 from trunkline.models.catalog_entry import ModelFile, WheelMember
 
@@ -131,7 +132,7 @@ def see_to_room(name: str, stage: str, size: int) -> None:
     free = shutil.disk_usage(stage).free
     if free < (needed := size + SPARE_BYTES - there):
         raise NoSpace(
-            f"`{name}` needs {needed // 10**6} MB in `{os.path.dirname(stage)}`, and {free // 10**6} MB are free.",
+            f"`{name}` needs {size_text(needed)} in `{os.path.dirname(stage)}`, and {size_text(free)} are free.",
             hint="Make room, or set `TRUNKLINE_CACHE` to a directory elsewhere.",
         )
 

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from trunkline.base import jsontext
 from trunkline.base.nearest import nearest
+from trunkline.base.sizes import size_text
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, DownloadFailed
 from trunkline.models import fetch_http
@@ -54,7 +55,6 @@ _EMBEDS = ("feature-extraction", "sentence-similarity")
 
 #: The most files of a repository that are named in an error.
 MOST_NAMED = 20
-_MB = 1_000_000
 
 
 class HubModel(Value):
@@ -240,7 +240,7 @@ def _listed(models: Mapping[str, tuple[ModelFile, ...]]) -> str:
 
 def size(count: int) -> str:
     """A size for people, in parentheses; empty if it is not known."""
-    return f" ({count / _MB:.0f} MB)" if count else ""
+    return f" ({size_text(count)})" if count else ""
 
 
 def _entry(told: Mapping[str, Any], repository: str, chosen: str, files: Mapping[str, ModelFile]) -> CatalogEntry:

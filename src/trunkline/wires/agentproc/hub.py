@@ -35,7 +35,7 @@ class ProfileProgram(Value):
 
 
 PROGRAMS: Mapping[str, ProfileProgram] = {
-    "agy": ProfileProgram("agy", "see its makers' pages", "`agy`"),
+    "agy": ProfileProgram("agy", "see https://antigravity.google", "`agy`"),
     "aider": ProfileProgram(
         "aider",
         "uv tool install aider-chat",
@@ -86,7 +86,7 @@ PROGRAMS: Mapping[str, ProfileProgram] = {
         "qwen", "npm install -g @qwen-code/qwen-code", "`qwen`", ("OPENAI_API_KEY", "DASHSCOPE_API_KEY")
     ),
     "recursive": ProfileProgram(
-        "recursive", "cargo install --locked --path .", "`recursive init`", ("RECURSIVE_API_KEY",)
+        "recursive", "see https://github.com/jeffkit/recursive", "`recursive init`", ("RECURSIVE_API_KEY",)
     ),
     OWN_PROGRAM: ProfileProgram(
         OWN_PROGRAM, "it is here", "", ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "TRUNKLINE_API_KEY")
