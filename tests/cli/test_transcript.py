@@ -49,6 +49,7 @@ def test_what_is_missing_is_said() -> None:
 PRIVATE = [kind for kind in events.EVENTS if kind.private]
 PUBLIC: list[tuple[Event, str]] = [
     (events.TurnStarted(events.UserMessage("hello", ("a.png",))), "attached: a.png"),
+    (events.Steered(events.UserMessage("meanwhile")), "meanwhile"),
     (events.TextDelta("an answer"), "an answer"),
     (events.ThinkingDelta("a thought"), "a thought"),
     (events.ToolRequested("c", "Write", "edit", {"file_path": "a"}, "Write to a"), '{"file_path": "a"}'),
