@@ -21,7 +21,7 @@ from tests.base.processes import (
     run_parent,
     until,
 )
-from trunkline.base import process_tree, watchdog
+from trunkline.base import process, process_tree, watchdog
 from trunkline.base.process import TREE_VARIABLE, Child, SpawnError, StderrTail, child_env, exit_code, spawn
 
 pytestmark = pytest.mark.process
@@ -194,8 +194,28 @@ def test_a_descendant_in_the_middle_of_exec_is_looked_at_again(monkeypatch: pyte
     assert not is_alive(stray)
 
 
+def test_whoever_knows_that_a_leader_has_ended_need_not_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with spawn(["sh", "-c", "exit 3"]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        monkeypatch.setattr(process_tree.OwnTree, "_young_pids", lambda self: ())
+        monkeypatch.setattr(process_tree.OwnTree, "_observe", lambda self: pytest.fail("it was asked for"))
+        assert child.finish_if_clear(ended=True)
+        assert child.wait() == 3
+
+
+def test_a_leader_whose_status_is_withheld_by_a_tracer_is_not_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    with spawn(["true"]) as child:
+        child.wait(PATIENCE_SECONDS)
+        with monkeypatch.context() as patch:
+            patch.setattr(process_tree.OwnTree, "_young_pids", lambda self: ())
+            patch.setattr(os, "waitpid", lambda pid, options: (0, 0))
+            assert not child.finish_if_clear(ended=True)
+        assert not child.gone
+    assert child.gone
+
+
 def test_cookies_of_nested_trees_accumulate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(TREE_VARIABLE, "outer")
+    monkeypatch.setattr(process, "_OUTER_TREES", "outer")
     for env in (None, {"PATH": os.environ["PATH"]}):
         with spawn(["sh", "-c", f"echo ${TREE_VARIABLE}"], env=env) as child:
             outer, own = read_line(child.stdout).split(":")

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from trunkline.base import process_start
 from trunkline.base.process import SpawnError, spawn
 from trunkline.base.process_guard import Guard
 
@@ -55,7 +54,6 @@ def test_a_directory_in_the_path_that_may_not_be_searched_changes_no_answer(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, "denied")
 
-    monkeypatch.setattr(process_start, "_fork_exec", None)
     monkeypatch.setattr(subprocess, "Popen", refuse)
     assert failure(["no-such-program"]).reason == "not-found"
     assert failure(["true", "x" * (1 << 22)]).reason == "too-long"
@@ -135,7 +133,6 @@ def test_a_system_without_room_says_so(monkeypatch: pytest.MonkeyPatch, number: 
     def refuse(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(process_start, "_fork_exec", None)
     monkeypatch.setattr(subprocess, "Popen", refuse)
     assert failure(["true"]).reason == "no-resources"
     monkeypatch.setattr(Guard, "announce", refuse)
@@ -146,7 +143,6 @@ def test_other_refusals_keep_the_systems_words(monkeypatch: pytest.MonkeyPatch) 
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.ETXTBSY, "busy")
 
-    monkeypatch.setattr(process_start, "_fork_exec", None)
     monkeypatch.setattr(subprocess, "Popen", refuse)
     assert failure(["true"]).reason == "busy"
 

@@ -2,15 +2,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.base.processes import PATIENCE_SECONDS, read_all, run_parent
-from trunkline.base import process_start
 from trunkline.base.process import SpawnError, spawn
 
 pytestmark = pytest.mark.process
@@ -56,20 +53,6 @@ def unusual_parent() -> Iterator[None]:
     os.close(fd)
 
 
-def count_popen(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    # The watchdog comes with the first spawn, and is not counted.
-    spawn(["true"]).close()
-    calls: list[object] = []
-    popen = subprocess.Popen
-
-    def call(*args: object, **more: object) -> object:
-        calls.append(args)
-        return popen(*args, **more)  # type: ignore[call-overload]
-
-    monkeypatch.setattr(subprocess, "Popen", call)
-    return calls
-
-
 def without_children() -> bool:
     """Whether no child of ours has ended without being waited for."""
     try:
@@ -79,14 +62,13 @@ def without_children() -> bool:
 
 
 @pytest.mark.usefixtures("unusual_parent")
-def test_both_ways_make_the_same_child(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_child_has_what_it_was_given_and_nothing_else_of_its_parent(tmp_path: Path) -> None:
     env = {"PATH": os.environ["PATH"], "GREETING": "grüß = Gott", "EMPTY": "", "BYTES": "\udcff"}
-    calls = count_popen(monkeypatch)
-    quick = portrait(str(tmp_path), env)
-    assert bool(calls) is (process_start._fork_exec is None)
-    monkeypatch.setattr(process_start, "_fork_exec", None)
-    assert portrait(str(tmp_path), env) == quick
-    assert quick[1:] == [
+    traits, *rest = portrait(str(tmp_path), env)
+    (ignored,) = (line for line in traits if line.startswith("SigIgn:"))
+    # Python ignores SIGPIPE, which programs do not expect; what its user ignores is left as it is.
+    assert not int(ignored.split()[1], 16) & 1 << (signal.SIGPIPE - 1)
+    assert rest == [
         ["True"],
         # The last is that of the folder which `ls` reads.
         ["0", "1", "2", "3"],
@@ -96,43 +78,11 @@ def test_both_ways_make_the_same_child(monkeypatch: pytest.MonkeyPatch, tmp_path
     ]
 
 
-def test_the_quick_way_is_for_the_versions_that_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = sys.implementation.name == "cpython" and (3, 11) <= sys.version_info < (3, 14)
-    assert (process_start._fork_exec is not None) is known
-    monkeypatch.setattr(sys, "version_info", (3, 99, 0))
-    assert process_start._find_fork_exec() is None
-
-
-@pytest.mark.parametrize("module", [None, object()], ids=["missing", "empty"])
-def test_a_python_without_the_function_is_no_error(monkeypatch: pytest.MonkeyPatch, module: object) -> None:
-    monkeypatch.setitem(sys.modules, "_posixsubprocess", module)
-    assert process_start._find_fork_exec() is None
-
-
-@pytest.mark.parametrize(
-    "refuse",
-    [lambda: None, lambda *_: int("no number"), lambda *_: os.stat("/no/such/file")],
-    ids=["other arguments", "a bad value", "an error of the system"],
-)
-def test_a_function_that_refuses_leaves_it_to_popen(
-    monkeypatch: pytest.MonkeyPatch, refuse: Callable[..., int]
-) -> None:
-    monkeypatch.setattr(process_start, "_fork_exec", refuse)
-    calls = count_popen(monkeypatch)
-    before = os.listdir("/proc/self/fd")
-    with spawn(["sh", "-c", "exit 3"]) as child:
-        assert child.wait(PATIENCE_SECONDS) == 3
-    assert len(calls) == 1
-    assert os.listdir("/proc/self/fd") == before
-
-
 def test_a_start_that_fails_leaves_neither_a_child_nor_a_file(tmp_path: Path) -> None:
     with spawn(["true"]) as child:
         child.wait(PATIENCE_SECONDS)
     before = os.listdir("/proc/self/fd")
     for argv, cwd in ((["no-such-program"], None), ([str(tmp_path)], None), (["true"], str(tmp_path / "missing"))):
-        files = (subprocess.DEVNULL, subprocess.DEVNULL, None)
-        assert process_start._start_quickly(argv, files, cwd, dict(os.environ)) is None
         with pytest.raises(SpawnError):
             spawn(argv, cwd=cwd)
     assert without_children()
@@ -141,12 +91,37 @@ def test_a_start_that_fails_leaves_neither_a_child_nor_a_file(tmp_path: Path) ->
 
 def test_a_start_that_fails_is_one_although_the_system_collects_children() -> None:
     parent = """
-import signal
-from trunkline.base import process_start
+import threading
+from trunkline.base.process import SpawnError
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-print(process_start._start_quickly(["/no/such/program"], (0, 1, 2), None, {}))
+def start():
+    try:
+        spawn(["/no/such/program"])
+    except SpawnError as error:
+        print(error.reason)
+# Only the main thread could change that.
+thread = threading.Thread(target=start)
+thread.start()
+thread.join()
 """
-    assert run_parent(parent) == "None\n"
+    assert run_parent(parent) == "not-found\n"
+
+
+def test_exit_codes_are_kept_from_the_first_start_of_the_main_thread_on() -> None:
+    parent = """
+import threading
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+def start():
+    with spawn(["sh", "-c", "exit 3"]) as child:
+        codes.append(child.wait(5))
+codes = []
+thread = threading.Thread(target=start)
+thread.start()
+thread.join()
+start()
+print(codes[1:])
+"""
+    assert run_parent(parent) == "[3]\n"
 
 
 @pytest.mark.parametrize("closed", ["0", "1", "2", "0, 1", "0, 1, 2"])

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from trunkline.base import process_start
 from trunkline.base.process import SpawnError, child_env, spawn
 from trunkline.base.programs import find_program, trusted_path
 
@@ -44,13 +43,8 @@ def test_a_program_is_found_only_if_it_can_be_run(repository: Path) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("quick", [True, False], ids=["fork_exec", "Popen"])
 @pytest.mark.parametrize("relative", RELATIVE)
-def test_no_program_of_the_current_directory_is_started_by_its_bare_name(
-    repository: Path, relative: str, quick: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not quick:
-        monkeypatch.setattr(process_start, "_fork_exec", None)
+def test_no_program_of_the_current_directory_is_started_by_its_bare_name(repository: Path, relative: str) -> None:
     env = child_env(extra={"PATH": f"{relative}{os.pathsep}/nowhere"})
     with pytest.raises(SpawnError) as caught:
         spawn(["tool"], cwd=str(repository), env=env)

@@ -105,7 +105,6 @@ def test_a_parent_killed_between_fork_and_exec_leaves_nothing(mark: str) -> None
     # The moment is held open: the leader is forked by hand and becomes its program long after the parent's death.
     script = """
 import subprocess
-from trunkline.base import process_start
 spawn(["true"]).close()
 class SlowStart:
     def __init__(self, argv, env, **_):
@@ -117,7 +116,6 @@ class SlowStart:
         os.setsid()
         time.sleep(0.3)
         os.execvpe(argv[0], argv, env)
-process_start._fork_exec = None
 subprocess.Popen = SlowStart
 spawn(["sleep", "600"])
 """

@@ -95,9 +95,8 @@ def test_no_module_is_there_for_tests_alone() -> None:
     assert unused.keys() - former == set()
 
 
-#: Private to the standard library by their names. `_thread` and `os._exit` are in its documentation; why the last stays
-#: is said in its module.
-PRIVATE = {"_thread", "os._exit", "_posixsubprocess"}
+#: Private to the standard library by their names. Both are in its documentation.
+PRIVATE = {"_thread", "os._exit"}
 
 
 def private_names(path: Path) -> Iterator[str]:

@@ -34,8 +34,8 @@ from typing import Literal, Self, TypeAlias
 
 from trunkline.base.process_errors import SpawnError, SpawnReason, explain, unprepared
 from trunkline.base.process_guard import guard, make_pipe
-from trunkline.base.process_start import start
 from trunkline.base.process_tree import KILL_SECONDS, SIGNAL_EXIT, OwnTree, exit_code, new_cookie
+from trunkline.base.programs import program_file
 from trunkline.base.watchdog import COOKIE_SEPARATOR, TREE_VARIABLE
 
 __all__ = [
@@ -69,6 +69,8 @@ DRAIN_SECONDS = 0.25
 TAIL_BYTES = 8192
 
 _STDERR_FD = 2
+#: The trees that this process is in: it was started in them, and does not leave them.
+_OUTER_TREES = os.environ.get(TREE_VARIABLE)
 
 
 class Child:
@@ -130,9 +132,12 @@ class Child:
             self._tree.kill()
         return self._settle()
 
-    def finish_if_clear(self) -> bool:
-        """Give the leader back to the system if it is cheap to tell that it has ended and left nothing; never waits."""
-        if self._is_ours() and self._tree.finish_if_clear():
+    def finish_if_clear(self, *, ended: bool = False) -> bool:
+        """Give the leader back to the system if it is cheap to tell that it has ended and left nothing; never waits.
+
+        Whoever knows that it has `ended`, by its pidfd, spares a question.
+        """
+        if self._is_ours() and self._tree.finish_if_clear(ended=ended):
             self._settle()
         return self._tree.gone
 
@@ -235,18 +240,19 @@ def spawn(
     """
     if not argv or not argv[0]:
         raise SpawnError("no program was named", "give at least the program's name", "bad-text")
-    _keep_exit_statuses()
+    if not _exit_statuses.are_kept:
+        _exit_statuses.keep()
     cookie = new_cookie()
     pipes = _Pipes()
     try:
-        theirs = (pipes.for_input(stdin), pipes.for_output(stdout), pipes.for_stderr(stderr))
+        theirs = (pipes.open(stdin, is_input=True), pipes.open(stdout), pipes.open(stderr))
         guard.announce(cookie)
     except OSError as error:
         pipes.close_all()
         raise unprepared(error) from error
     begun = time.monotonic()
     try:
-        pid = start(argv, theirs, cwd, _marked(env, cookie))
+        pid = _start(argv, theirs, cwd, _marked(env, cookie))
     except Exception as error:
         guard.release(cookie)
         pipes.close_all()
@@ -280,28 +286,45 @@ def stop_watchdog() -> None:
     guard.stop()
 
 
+def _start(argv: Sequence[str], files: Sequence[int | None], cwd: str | None, env: Mapping[str, str]) -> int:
+    """The process number of the program, which runs. Nobody else waits for it."""
+    process = subprocess.Popen(
+        argv,
+        executable=None if os.sep in argv[0] else program_file(argv[0], env),
+        stdin=files[0],
+        stdout=files[1],
+        stderr=files[2],
+        cwd=cwd,
+        env=env,
+        start_new_session=True,
+        close_fds=True,
+    )
+    # Else it would complain that nobody has waited for it.
+    process.returncode = 0
+    return process.pid
+
+
 class _Pipes:
-    """The pipes of one spawn, ours and theirs, until they have found their owners."""
+    """The files of one spawn, ours and theirs, until they have found their owners."""
 
     def __init__(self) -> None:
         self.ours: list[int | None] = []
         self._theirs: list[int] = []
 
-    def for_input(self, kind: Input) -> int:
-        if kind == "null":
-            return self._none()
-        read, write = make_pipe()
-        return self._share(ours=write, theirs=read)
-
-    def for_output(self, kind: Output) -> int:
-        if kind != "pipe":
-            return self._none()
-        read, write = make_pipe()
-        return self._share(ours=read, theirs=write)
-
-    def for_stderr(self, kind: Output) -> int | None:
-        theirs = self.for_output(kind)
-        return None if kind == "inherit" and _is_open(_STDERR_FD) else theirs
+    def open(self, kind: Output, *, is_input: bool = False) -> int | None:
+        """What the child gets as its next standard file; `None`: our standard error."""
+        if kind == "pipe":
+            read, write = make_pipe()
+            ours, theirs = (write, read) if is_input else (read, write)
+        elif kind == "inherit" and _is_open(_STDERR_FD):
+            self.ours.append(None)
+            return None
+        else:
+            # Not `subprocess.DEVNULL`, which takes twice as long.
+            ours, theirs = None, os.open(os.devnull, os.O_RDWR)
+        self.ours.append(ours)
+        self._theirs.append(theirs)
+        return theirs
 
     def close_theirs(self) -> None:
         while self._theirs:
@@ -312,15 +335,6 @@ class _Pipes:
         for fd in self.ours:
             if fd is not None:
                 os.close(fd)
-
-    def _none(self) -> int:
-        self.ours.append(None)
-        return subprocess.DEVNULL
-
-    def _share(self, ours: int, theirs: int) -> int:
-        self.ours.append(ours)
-        self._theirs.append(theirs)
-        return theirs
 
 
 def _is_open(fd: int) -> bool:
@@ -333,12 +347,22 @@ def _is_open(fd: int) -> bool:
 
 def _marked(env: Mapping[str, str] | None, cookie: str) -> dict[str, str]:
     """The child's environment with its cookie behind those of the trees that we ourselves are in."""
-    outer = os.environ.get(TREE_VARIABLE)
-    mark = f"{outer}{COOKIE_SEPARATOR}{cookie}" if outer else cookie
+    mark = f"{_OUTER_TREES}{COOKIE_SEPARATOR}{cookie}" if _OUTER_TREES else cookie
     return {**(os.environ if env is None else env), TREE_VARIABLE: mark}
 
 
-def _keep_exit_statuses() -> None:
+class _ExitStatuses:
     """A host may have started us with SIGCHLD ignored, which throws the exit status of every child away."""
-    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+    def __init__(self) -> None:
+        self.are_kept = False
+
+    def keep(self) -> None:
+        """See to it, once: only the main thread can, and what is done about the signal later is done on purpose."""
+        if threading.current_thread() is threading.main_thread():
+            if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            self.are_kept = True
+
+
+_exit_statuses = _ExitStatuses()

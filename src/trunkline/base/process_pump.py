@@ -111,10 +111,13 @@ class Pump:
         poll, outputs = self._poller.poll, self._outputs
         # While there is a pidfd that said nothing, the leader runs, and there is nothing to look at but the pipes.
         while self._pidfd is not None or not self.finished:
-            for fd, _ in poll(None if self._pidfd is not None else self._patience(None)):
+            for fd, event in poll(None if self._pidfd is not None else self._patience(None)):
                 name = outputs.get(fd)
                 if name is None:
                     self._attend(fd)
+                elif event == select.POLLHUP:
+                    # Its end, and nothing in front of it.
+                    self._forget(fd)
                 elif chunk := self._read(fd):
                     take(name, chunk)
         for name, chunk in self.last_look():
@@ -138,6 +141,7 @@ class Pump:
         """Something other than output has happened."""
         if fd == self._pidfd:
             self._forget_pidfd()
+            self._drain_until = time.monotonic() + DRAIN_SECONDS
         elif fd == self._child.stdin:
             self._write()
         elif self._waker is not None and fd == self._waker[0]:
@@ -203,9 +207,12 @@ class Pump:
         except BlockingIOError:
             return b""
         if not chunk:
-            self._poller.unregister(fd)
-            self._child.close_pipe(self._outputs.pop(fd))
+            self._forget(fd)
         return chunk
+
+    def _forget(self, fd: int) -> None:
+        self._poller.unregister(fd)
+        self._child.close_pipe(self._outputs.pop(fd))
 
     def _write(self) -> None:
         """Write what there is, as far as the child takes it; ask to be woken for the rest."""

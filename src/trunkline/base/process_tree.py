@@ -57,7 +57,7 @@ _MAX_FORKS_PER_SECOND = 100_000
 _PID_MAX = int(read_file("/proc/sys/kernel/pid_max") or 32_768)
 
 #: What `/proc/loadavg` holds: three averages, running and all threads, and the newest number.
-_LOADAVG_WORDS = 5
+_AVERAGES = 3
 _LOADAVG_BYTES = 128
 _LAST_STANDARD_FD = 2
 
@@ -101,17 +101,21 @@ class OwnTree:
         self._tree = Tree(cookie.encode("ascii"), pid)
         self._begun = begun
         self._code: int | None = None
+        self._ended = False
         self._lock = threading.RLock()
 
     def poll(self) -> int | None:
         """The leader's exit code, `None` while it runs. Does not give its number back."""
-        with self._lock:
-            if self._code is None:
-                self._observe()
-            return self._code
+        if self._code is None:
+            with self._lock:
+                if self._code is None:
+                    self._observe()
+        return self._code
 
     def wait(self, timeout: float | None) -> int | None:
         """Wait for the leader's end; `None` when `timeout` seconds were not enough."""
+        if self._code is not None:
+            return self._code
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._lock:
             if self.poll() is not None:
@@ -167,8 +171,7 @@ class OwnTree:
                 killed |= doomed
                 looks += 1
                 unsure = found.unsure and looks < _UNSURE_LOOKS
-                if self.poll() is not None and doomed.keys() <= refused and not unsure:
-                    self._reap()
+                if self.poll() is not None and doomed.keys() <= refused and not unsure and self._reap():
                     _reap_adopted(killed)
                     return
             left = deadline - time.monotonic()
@@ -177,16 +180,18 @@ class OwnTree:
             if self.wait(left) is not None:
                 time.sleep(_DYING_SECONDS)
 
-    def finish_if_clear(self) -> bool:
+    def finish_if_clear(self, *, ended: bool = False) -> bool:
         """Reap the leader if it has ended and a cheap look shows that it left nothing: the end of most processes.
 
-        Never waits and never searches the whole process table. `False` means that `kill` must look.
+        Never waits and never searches the whole process table. `False` means that `kill` must look. Whoever knows that
+        the leader has `ended` spares a question.
         """
         with self._lock:
             if self.gone:
                 return True
-            if self.poll() is None:
+            if not ended and self.poll() is None:
                 return False
+            self._ended = True
             if HAS_PROC:
                 young = self._young_pids()
                 if young is None:
@@ -197,8 +202,7 @@ class OwnTree:
                     return False
             else:
                 self._signal_group(signal.SIGKILL)
-            self._reap()
-            return True
+            return self._reap()
 
     def _observe(self) -> None:
         try:
@@ -219,11 +223,21 @@ class OwnTree:
             self._code = LOST_EXIT
             self._tree.pgid = None
 
-    def _reap(self) -> None:
+    def _reap(self) -> bool:
+        """Give the leader's number back. A tracer can keep its status from us for a moment: then it is not done."""
         if self._tree.pgid is not None:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(self.pid, 0)
+            try:
+                ended, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:
+                code = LOST_EXIT
+            else:
+                if not ended:
+                    return False
+                code = exit_code(os.waitstatus_to_exitcode(status))
+            if self._code is None:
+                self._code = code
         self.gone = True
+        return True
 
     def _wait_by_polling(self, deadline: float | None) -> int | None:
         pause, longest = _POLL_SECONDS
@@ -258,7 +272,7 @@ class OwnTree:
         if wrapped or not self.pid <= newest <= self.pid + _RANGE_LIMIT:
             return None
         # A leader that has ended is no member any more.
-        first = self.pid + (self._code is not None)
+        first = self.pid + (self._ended or self._code is not None)
         if first > newest:
             return ()
         # Where many trees run at once, most of the young ones lead them.
@@ -294,12 +308,12 @@ class _NewestPid:
 
     def __call__(self) -> int:
         """0 where the system does not tell."""
-        words = self._words()
-        if words is None:
+        newest = self._read()
+        if newest is None:
             # Not open yet; or somebody has closed all files and opened others under their numbers.
             self._fd = self._open()
-            words = self._words()
-        return int(words[-1]) if words else 0
+            newest = self._read()
+        return newest or 0
 
     def _open(self) -> int | None:
         try:
@@ -311,14 +325,14 @@ class _NewestPid:
         os.close(fd)
         return None
 
-    def _words(self) -> list[bytes] | None:
+    def _read(self) -> int | None:
         if self._fd is None:
             return None
         try:
-            words = os.pread(self._fd, _LOADAVG_BYTES, 0).split()
-        except OSError:
+            *averages, threads, newest = os.pread(self._fd, _LOADAVG_BYTES, 0).split()
+            return int(newest) if len(averages) == _AVERAGES and b"/" in threads else None
+        except (OSError, ValueError):
             return None
-        return words if len(words) == _LOADAVG_WORDS and b"/" in words[3] and words[-1].isdigit() else None
 
 
 _newest_pid = _NewestPid()

@@ -6,6 +6,7 @@ must not decide what `git` or `claude` is.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping
 
@@ -19,6 +20,18 @@ def find_program(name: str, environ: Mapping[str, str] | None = None) -> str | N
     """Where the program of a bare name is; `None` if it is not there."""
     candidates = (os.path.join(folder, name) for folder in program_folders(environ))
     return next((path for path in candidates if os.path.isfile(path) and os.access(path, os.X_OK)), None)
+
+
+def program_file(name: str, environ: Mapping[str, str]) -> str:
+    """The file to start for a bare name: where there is none that can be run, one of which the system says why.
+
+    Raises:
+        FileNotFoundError: there is no folder to look in.
+    """
+    candidates = [os.path.join(folder, name) for folder in program_folders(environ)]
+    if not candidates:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    return find_program(name, environ) or next(filter(os.path.lexists, candidates), candidates[0])
 
 
 def trusted_path(environ: Mapping[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -375,6 +376,18 @@ def test_what_the_listener_raises_is_raised_and_nothing_is_left_running(sh: Scri
     with pytest.raises(LookupError):
         run(profile, TurnRequest("hi"), hear=hear)
     assert not is_alive(int((tmp_path / "pid").read_text()))
+
+
+def test_a_turn_is_freed_at_its_end_without_the_garbage_collector(sh: Script) -> None:
+    profile = sh("echo hello")
+    gc.collect()
+    gc.disable()
+    try:
+        before = sum(isinstance(each, Run) for each in gc.get_objects())
+        assert run(profile, TurnRequest("hi")).reply == "hello"
+        assert sum(isinstance(each, Run) for each in gc.get_objects()) == before
+    finally:
+        gc.enable()
 
 
 def test_turns_leave_no_descriptor_and_no_thread_behind(sh: Script) -> None:

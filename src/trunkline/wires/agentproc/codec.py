@@ -210,11 +210,11 @@ def turn_environment(turn: TurnRequest) -> dict[str, str]:
         "AGENT_STREAMING": "1" if turn.streaming else "0",
         "AGENT_PROTOCOL_VERSION": PROTOCOL_VERSION,
     }
-    for type, name in (("image", "AGENT_IMAGE_URL"), ("file", "AGENT_FILE_URL")):
-        urls = [attachment.url for attachment in turn.attachments if attachment.type == type]
-        if len(urls) == 1:
-            variables[name] = urls[0]
     if turn.attachments:
+        for type, name in (("image", "AGENT_IMAGE_URL"), ("file", "AGENT_FILE_URL")):
+            urls = [attachment.url for attachment in turn.attachments if attachment.type == type]
+            if len(urls) == 1:
+                variables[name] = urls[0]
         items = [{"type": each.type, "url": each.url, "name": each.name} for each in turn.attachments]
         variables["AGENT_ATTACHMENTS"] = jsontext.dumps(items).decode()
     return variables

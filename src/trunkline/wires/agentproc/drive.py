@@ -105,10 +105,8 @@ class Run:
     ) -> None:
         """`hear` is told partials, session ids, the first error, permission requests and oddities.
 
-        `environ` is what the agent's environment is made of; ours unless given.
-
-        `log` gets what the agent writes to its standard error, as it comes, and `tap` its standard output. `wake_up` is
-        for signals: see `Pump`.
+        `environ` is what the agent's environment is made of; ours unless given. `log` gets what it writes to its
+        standard error, as it comes, and `tap` its standard output. `wake_up` is for signals: see `Pump`.
         """
         self._profile = profile
         self._turn = turn
@@ -165,6 +163,7 @@ class Run:
             try:
                 self._begin(child, pump, prepared)
                 self._listen(pump, prepared.dialogue or make_reader(self._profile, prepared.protocol))
+                child.finish_if_clear(ended=True)
                 code = child.wait()
             finally:
                 self._settle()
@@ -369,6 +368,7 @@ class Run:
         """Nobody may reach the child from here on; who is ending it is waited for, which is bounded."""
         with self._lock:
             self._child = self._pump = None
+        self._hear = lambda said: None  # who hears a run often holds it: no circle is left to the garbage collector
         if self._limit is not None:
             self._limit.cancel()
         for ending in self._endings:

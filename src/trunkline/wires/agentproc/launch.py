@@ -23,7 +23,7 @@ from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.codec import VARIABLES, Dialogue, turn_environment, whole
 from trunkline.wires.agentproc.messages import Attachment, TurnRequest
 from trunkline.wires.agentproc.profile import Profile, Protocol
-from trunkline.wires.agentproc.profile.placeholders import FROM_THE_CHAT, expand, fill, from_the_chat, used
+from trunkline.wires.agentproc.profile.placeholders import FROM_THE_CHAT, Values, expand, fill, from_the_chat, used
 
 #: The most bytes that Linux takes as one argument, or as one variable with its name; the last is a NUL.
 MAX_STRING = 32 * 4096
@@ -47,7 +47,7 @@ _OWN_PREFIX = "AGENT_"
 _LOCALE_PREFIX = "LC_"
 
 
-class Launch(Value):
+class Launch(Value, hot=True):
     """All that is needed to start the agent for one turn."""
 
     argv: tuple[str, ...]
@@ -77,20 +77,20 @@ def launch(profile: Profile, turn: TurnRequest, environ: Mapping[str, str]) -> L
         raise ConfigError("There is nothing to say: the message is empty.", hint="Give it a text or an attachment.")
     speaks_json = profile.protocol != "0.1" and profile.stream is None
     has_line = speaks_json and (profile.protocol == "0.4" or profile.stdin == "none")
-    dialogue = _dialogue(profile)
+    dialogue = None if profile.stream is None else _dialogue(profile.stream)
     interactive = dialogue is not None or (has_line and profile.permission)
     turn = _as_meant(profile, turn, interactive)
-    values = _Values(MESSAGE=turn.message, SESSION_ID=turn.session_id, SESSION_NAME=turn.session_name)
-    if profile.directory is not None:
-        values["PROFILE_DIR"] = profile.directory
+    values = _Values(profile, turn)
     warnings: list[str] = []
     argv = _argv(profile, turn, values, environ)
     env = _inherited(profile, environ)
-    cwd, root = _cwd(profile, values, environ), _root(profile, values, environ)
-    if cwd is not None:
+    cwd = root = None
+    if profile.cwd is not None:
+        cwd, root = _cwd(profile, profile.cwd, values, environ), _root(profile, profile.cwd, values, environ)
         # As a shell does it; else programs that believe it would work where the bridge does.
         env["PWD"] = cwd
-    env |= _own_variables(profile, values, environ, warnings)
+    if profile.env or profile.plain_env:
+        env |= _own_variables(profile, values, environ, warnings)
     if dialogue is not None:
         argv += dialogue.arguments(env)
         begin = dialogue.begin(_as_text(turn))
@@ -106,20 +106,27 @@ def launch(profile: Profile, turn: TurnRequest, environ: Mapping[str, str]) -> L
     return Launch(argv, env, cwd, stdin, interactive, protocol, tuple(warnings), root=root)
 
 
-def _dialogue(profile: Profile) -> Dialogue | None:
-    if profile.stream is None:
-        return None
+def _dialogue(stream: str) -> Dialogue | None:
     from trunkline.wires.agentproc import streams
 
-    return streams.converse(profile.stream) if profile.stream in streams.DIALOGUES else None
+    return streams.converse(stream) if stream in streams.DIALOGUES else None
 
 
-class _Values(dict[str, str]):
-    """What placeholders stand for."""
+class _Values:
+    """What placeholders stand for. Most profiles have none, so it is found out when one is met."""
 
-    def __missing__(self, name: str) -> str:
-        """A profile that lies nowhere is here. To ask where that is costs more than the rest of this module."""
-        return os.getcwd()
+    __slots__ = ("_profile", "_turn")
+
+    def __init__(self, profile: Profile, turn: TurnRequest) -> None:
+        self._profile = profile
+        self._turn = turn
+
+    def __getitem__(self, name: str) -> str:
+        if name == "PROFILE_DIR":
+            # A profile that lies nowhere is here.
+            return self._profile.directory if self._profile.directory is not None else os.getcwd()
+        value: str = getattr(self._turn, name.lower())
+        return value
 
 
 def _as_meant(profile: Profile, turn: TurnRequest, interactive: bool) -> TurnRequest:
@@ -154,22 +161,18 @@ def _for_system(text: str) -> str:
     return text if text.isascii() else os.fsdecode(_bytes(text))
 
 
-def _argv(
-    profile: Profile, turn: TurnRequest, values: Mapping[str, str], environ: Mapping[str, str]
-) -> tuple[str, ...]:
+def _argv(profile: Profile, turn: TurnRequest, values: Values, environ: Mapping[str, str]) -> tuple[str, ...]:
     resume_args = profile.resume_args if turn.session_id else ()
     program, *first = profile.command
     templates = (_at_home(program, environ), *first, *resume_args, *profile.args)
     argv = tuple([_for_system(fill(text, values)) for text in templates])
     for text in argv:
-        _check(text, "An argument", 0, "Let the agent read it from standard input: use `stdin: message`.")
+        if "\0" in text or len(text) > _SURELY_SHORT:
+            _check(text, "An argument", 0, "Let the agent read it from standard input: use `stdin: message`.")
     return argv
 
 
-def _cwd(profile: Profile, values: Mapping[str, str], environ: Mapping[str, str]) -> str | None:
-    template = profile.cwd
-    if template is None:
-        return None
+def _cwd(profile: Profile, template: str, values: Values, environ: Mapping[str, str]) -> str:
     chosen = [name for name in used(template) if name in FROM_THE_CHAT]
     if chosen and not leads_down(template, values):
         raise ConfigError(
@@ -179,7 +182,7 @@ def _cwd(profile: Profile, values: Mapping[str, str], environ: Mapping[str, str]
     return _directory(profile, template, values, environ)
 
 
-def _directory(profile: Profile, template: str, values: Mapping[str, str], environ: Mapping[str, str]) -> str:
+def _directory(profile: Profile, template: str, values: Values, environ: Mapping[str, str]) -> str:
     filled = fill(template, values)
     if template.startswith("~"):
         filled = _at_home(filled, environ)
@@ -187,19 +190,19 @@ def _directory(profile: Profile, template: str, values: Mapping[str, str], envir
     return os.path.abspath(os.path.join(profile.directory or "", _for_system(filled)))
 
 
-def _root(profile: Profile, values: Mapping[str, str], environ: Mapping[str, str]) -> str | None:
+def _root(profile: Profile, template: str, values: Values, environ: Mapping[str, str]) -> str | None:
     """What of `cwd` stands in front of the session's own part of it; `None` if it has none."""
-    chosen = [name for name in used(profile.cwd or "") if name in FROM_THE_CHAT]
-    if profile.cwd is None or not chosen or "MESSAGE" in chosen:
+    chosen = [name for name in used(template) if name in FROM_THE_CHAT]
+    if not chosen or "MESSAGE" in chosen:
         # What every message may change is no place to keep things.
         return None
-    parts = profile.cwd.split(os.sep)
+    parts = template.split(os.sep)
     first = next(index for index, part in enumerate(parts) if from_the_chat(part))
     above = os.sep.join(parts[:first])
     return _directory(profile, above or (os.sep if first else os.curdir), values, environ)
 
 
-def leads_down(template: str, values: Mapping[str, str]) -> bool:
+def leads_down(template: str, values: Values) -> bool:
     """Whether each part of a path that the chat has a say in leads to a directory below the parts before it.
 
     Dots of the template and of a value can make a step together: so it is the whole part that is looked at.
@@ -251,11 +254,7 @@ class _WithoutTurns:
 _without_turns = _WithoutTurns()
 
 
-def _own_variables(
-    profile: Profile, values: Mapping[str, str], environ: Mapping[str, str], warnings: list[str]
-) -> dict[str, str]:
-    if not profile.env and not profile.plain_env:
-        return {}
+def _own_variables(profile: Profile, values: Values, environ: Mapping[str, str], warnings: list[str]) -> dict[str, str]:
     allowed = None if profile.env_allowlist is None else BASE_VARIABLES.union(profile.env_allowlist)
 
     def variable(name: str) -> str:
@@ -277,11 +276,14 @@ def _own_variables(
 
 
 def _turn_variables(profile: Profile, turn: TurnRequest, warnings: list[str]) -> dict[str, str]:
-    found = {name: _for_system(value) for name, value in turn_environment(turn).items()}
+    found = turn_environment(turn)
+    for name, value in found.items():
+        if not value.isascii():
+            found[name] = _for_system(value)
     message = found["AGENT_MESSAGE"]
     if "\0" in message:
         raise ConfigError("The message holds a NUL character, which no program can receive.", hint="Remove it.")
-    if _is_too_long(message, len("AGENT_MESSAGE=")):
+    if len(message) > _SURELY_SHORT and _is_too_long(message, len("AGENT_MESSAGE=")):
         if profile.stdin != "message":
             raise ConfigError(
                 f"The message is longer than the {MAX_STRING} bytes that one variable can hold.",

@@ -26,7 +26,7 @@ class Attachment(Value):
     name: str = ""
 
 
-class TurnRequest(Value):
+class TurnRequest(Value, hot=True):
     """One message for an agent, and all that belongs to it. An empty `session_id` begins a new session."""
 
     message: str

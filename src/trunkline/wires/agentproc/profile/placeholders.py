@@ -11,7 +11,8 @@ A text is gone through once, and what is put in is not looked at again: a messag
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from typing import Protocol
 
 from trunkline.base.nearest import nearest
 
@@ -27,14 +28,20 @@ _EITHER = f"{_PLACEHOLDER}|{_VARIABLE}"
 _NAMED = r"\{\{\s*([A-Za-z][A-Za-z0-9_-]*)\s*\}\}"
 
 
-def fill(text: str, values: Mapping[str, str]) -> str:
+class Values(Protocol):
+    """What placeholders stand for, by their names."""
+
+    def __getitem__(self, name: str, /) -> str: ...
+
+
+def fill(text: str, values: Values) -> str:
     """The text with its placeholders replaced by their values."""
     if "{{" not in text:
         return text
     return re.sub(_PLACEHOLDER, lambda found: values[found[1]], text)
 
 
-def expand(text: str, values: Mapping[str, str], variable: Callable[[str], str]) -> str:
+def expand(text: str, values: Values, variable: Callable[[str], str]) -> str:
     """The text with its placeholders replaced, and each `${NAME}` by what `variable` gives for the name."""
     if "${" not in text:
         return fill(text, values)
