@@ -34,15 +34,13 @@ class LineSplitter:
 
     def feed(self, data: bytes) -> list[bytes | OverlongLine]:
         """Take some bytes and give the lines that they complete, without their line feeds."""
-        *complete, rest = data.split(b"\n")
-        lines: list[bytes | OverlongLine] = []
-        for piece in complete:
-            # Only the first piece can have something in front of it: the rest are lines as they are.
-            if not self._size and len(piece) <= self._limit:
-                lines.append(piece)
-            else:
-                self._keep(piece)
-                lines.append(self._take())
+        *pieces, rest = data.split(b"\n")
+        lines: list[bytes | OverlongLine] = [*pieces]
+        if len(data) > self._limit:
+            lines = [self._complete(piece) for piece in pieces]
+        elif pieces and self._size:
+            # No piece of it is too long, and only the first has something in front of it.
+            lines[0] = self._complete(pieces[0])
         self._keep(rest)
         return lines
 
@@ -57,6 +55,11 @@ class LineSplitter:
         elif self._size - len(piece) <= self._limit:
             self._head = bytes(self._pending[: self._head_bytes] + piece[: self._head_bytes])[: self._head_bytes]
             self._pending.clear()
+
+    def _complete(self, piece: bytes) -> bytes | OverlongLine:
+        """The line that ends with this piece."""
+        self._keep(piece)
+        return self._take()
 
     def _take(self) -> bytes | OverlongLine:
         line = OverlongLine(self._size, self._head) if self._size > self._limit else bytes(self._pending)

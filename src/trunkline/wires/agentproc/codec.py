@@ -133,7 +133,7 @@ class LineReader:
         if line.startswith(self._session_prefix):
             return _session(line[len(self._session_prefix) :])
         if line.startswith(b"AGENT_PARTIAL:"):
-            return Partial(payload(_text(line[14:])))
+            return Partial(payload(line[14:].decode("utf-8", "replace")))
         if line.startswith(b"AGENT_ERROR:"):
             return Error(payload(_text(line[12:])))
         if line.startswith(b"AGENT_SESSION:"):
@@ -152,7 +152,7 @@ def too_long(line: OverlongLine) -> Lost:
 def payload(text: str) -> str:
     """The text of a partial or an error. A JSON string is decoded, whatever else stands there is taken as it is."""
     text = text.strip()
-    if not text.startswith('"'):
+    if text[:1] != '"':
         return text
     try:
         decoded, end = scanstring(text, 1, True)

@@ -102,11 +102,13 @@ class Run:
         tap: Callable[[bytes], None] = lambda data: None,
         environ: Mapping[str, str] | None = None,
         wake_up: int | None = None,
+        attended: bool = True,
     ) -> None:
         """`hear` is told partials, session ids, the first error, permission requests and oddities.
 
         `environ` is what the agent's environment is made of; ours unless given. `log` gets what it writes to its
-        standard error, as it comes, and `tap` its standard output. `wake_up` is for signals: see `Pump`.
+        standard error, as it comes, and `tap` its standard output. `wake_up` is for signals: see `Pump`. A run that
+        is not `attended` denies what the agent asks for.
         """
         self._profile = profile
         self._turn = turn
@@ -114,6 +116,7 @@ class Run:
         self._log = log
         self._tap = tap
         self._wake_up = wake_up
+        self._attended = attended
         self._environ = dict(os.environ) if environ is None else environ
         self._reply = GrowingReply(
             streaming=profile.streaming and turn.streaming,
@@ -295,14 +298,16 @@ class Run:
         self._say(reader.finish())
 
     def _say(self, sayings: list[Said]) -> None:
+        hear = self._hear
         for said in self._reply.take(sayings):
-            if isinstance(said, PermissionRequest):
-                self._ask(said)
-            else:
-                if isinstance(said, Withdrawn):
-                    self._release(said.request_id)
-                    self._end_input()
-                self._hear(said)
+            kind = type(said)
+            if kind is PermissionRequest:
+                self._ask(said)  # type: ignore[arg-type]  # narrowed by `type`, which is faster
+                continue
+            if kind is Withdrawn:
+                self._release(said.request_id)  # type: ignore[attr-defined]
+                self._end_input()
+            hear(said)
         if self._reply.concluded:
             self._end_input()
             # After an error of 0.1, whose lines have no end but that of the output, there may be more to say.
@@ -328,6 +333,8 @@ class Run:
         elif self._endings:
             self.respond(PermissionResponse(request.request_id, "deny", "the turn is being ended"))
         else:
+            if not self._attended:
+                self.respond(PermissionResponse(request.request_id, "deny", "nobody can be asked"))
             self._hear(request)
 
     def _refuse(self, request: PermissionRequest) -> None:
@@ -368,7 +375,6 @@ class Run:
         """Nobody may reach the child from here on; who is ending it is waited for, which is bounded."""
         with self._lock:
             self._child = self._pump = None
-        self._hear = lambda said: None  # who hears a run often holds it: no circle is left to the garbage collector
         if self._limit is not None:
             self._limit.cancel()
         for ending in self._endings:
@@ -423,14 +429,7 @@ def run(
     environ: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Run one turn to its end; see `Run`. Nobody is there to answer permission requests, so they are denied."""
-
-    def listen(said: Said) -> None:
-        if isinstance(said, PermissionRequest):
-            turn_run.respond(PermissionResponse(said.request_id, "deny", "nobody can be asked"))
-        hear(said)
-
-    turn_run = Run(profile, turn, hear=listen, environ=environ)
-    return turn_run.perform()
+    return Run(profile, turn, hear=hear, environ=environ, attended=False).perform()
 
 
 def make_reader(profile: Profile, protocol: Protocol) -> Reader:

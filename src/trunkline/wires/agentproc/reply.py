@@ -93,16 +93,14 @@ class GrowingReply:
         if len(text) > room:
             if not self.truncated:
                 self.truncated = True
-                for piece in filter(None, (text[:room], self._suffix)):
-                    self._show(Partial(piece), heard)
+                last = [piece for piece in (text[:room], self._suffix) if piece]
+                self.partials += last
+                heard += map(Partial, last)
                 self._shown = self._max_chars
             return
         self._shown += len(text)
-        self._show(said, heard)
-
-    def _show(self, partial: Partial, heard: list[Said]) -> None:
-        self.partials.append(partial.text)
-        heard.append(partial)
+        self.partials.append(text)
+        heard.append(said)
 
     def _take_line(self, text: str) -> None:
         # Every line but the first has a line feed in front of it.
