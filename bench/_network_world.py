@@ -20,7 +20,7 @@ from trunkline.network import repeating, threads
 from trunkline.network.database import Database, Dialect, Row, Transaction, Work
 from trunkline.network.http.app import application
 from trunkline.network.ids import new_id, random_hex
-from trunkline.network.network import Network, Settings
+from trunkline.network.network import Network, NetworkSettings
 from trunkline.network.sqlite_database import open_sqlite
 from trunkline.wires.sns import codec
 from trunkline.wires.sns.messages import AGENT_ID, RUNNER_TOKEN, Signature
@@ -90,7 +90,7 @@ def now() -> int:
 
 def network(database: Database) -> Network:
     """The network as it is served, but without a limit on writes."""
-    return Network(database, Settings(writes_per_minute=None))
+    return Network(database, NetworkSettings(writes_per_minute=None))
 
 
 async def make(path: str, sizes: Sequence[int]) -> list[Place]:
@@ -197,7 +197,7 @@ async def recorded(place: Place) -> list[Statement]:
     database = _Hearing(await open_sqlite(place.path))
     [(headers, body), (earlier, _)] = place.signed(2)
     at = int(headers["x-agent-timestamp"])
-    app = application(Network(database, Settings(writes_per_minute=None), now=lambda: at))
+    app = application(Network(database, NetworkSettings(writes_per_minute=None), now=lambda: at))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         path = f"/api/threads/{place.thread}/comments"
         # Once before, so that what is done now and then has been done.

@@ -20,7 +20,7 @@ from trunkline.chat.attachments import (
     safe_name,
     shown,
 )
-from trunkline.chat.platform import File, SendFailed
+from trunkline.chat.platform import InboundFile, SendFailed
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(30)
 
@@ -67,7 +67,7 @@ async def test_a_file_that_came_is_kept_for_this_user_alone(tmp_path: Path) -> N
     platform = MemoryPlatform()
     platform.files["ref"] = b"data"
     folder = Folder(str(tmp_path / "files"), "memory", "../../chat")
-    path = await folder.fetch(platform, File("file", "ref", "../notes.txt"), 7)
+    path = await folder.fetch(platform, InboundFile("file", "ref", "../notes.txt"), 7)
     assert contents(path) == b"data"
     assert path.startswith(str(tmp_path / "files" / "memory"))
     assert stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
@@ -78,7 +78,7 @@ async def test_a_file_keeps_its_own_name_beside_others_of_that_name(tmp_path: Pa
     platform.files["ref"] = b"data"
     folder = Folder(str(tmp_path), "memory", "c")
     wanted = [("a.txt", 1), ("a.txt", 1), ("a.txt", 2), ("b", 1), ("b", 1)]
-    found = [await folder.fetch(platform, File("file", "ref", name), number) for name, number in wanted]
+    found = [await folder.fetch(platform, InboundFile("file", "ref", name), number) for name, number in wanted]
     assert [os.path.basename(path) for path in found] == ["a.txt", "a-2.txt", "a.txt", "b", "b-2"]
     assert len(set(found)) == 5
 
@@ -88,16 +88,16 @@ async def test_a_file_that_is_too_large_is_refused_by_what_is_said_and_by_what_c
     platform.files["ref"] = b"data"
     folder = Folder(str(tmp_path), "memory", "c")
     with pytest.raises(SendFailed, match="4 bytes, and 3"):
-        await folder.fetch(platform, File("file", "ref", "a", size=4), 1)
+        await folder.fetch(platform, InboundFile("file", "ref", "a", size=4), 1)
     with pytest.raises(SendFailed, match="more than 3"):
-        await folder.fetch(platform, File("file", "ref", "a"), 1)
+        await folder.fetch(platform, InboundFile("file", "ref", "a"), 1)
     assert kept(tmp_path) == []
 
 
 async def test_a_file_that_cannot_be_kept_is_a_failure_and_not_a_crash(tmp_path: Path) -> None:
     (tmp_path / "memory").write_text("in the way")
     with pytest.raises(SendFailed, match="cannot be kept"):
-        await Folder(str(tmp_path), "memory", "c").fetch(MemoryPlatform(), File("file", "ref", "a"), 1)
+        await Folder(str(tmp_path), "memory", "c").fetch(MemoryPlatform(), InboundFile("file", "ref", "a"), 1)
 
 
 def test_an_answer_shows_files_of_the_workspace_and_no_others(tmp_path: Path) -> None:

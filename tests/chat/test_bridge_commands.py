@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.support.chat_bridge import Stage
-from trunkline.chat.platform import File
+from trunkline.chat.platform import InboundFile
 from trunkline.core.events import (
     Failed,
     SessionIdentified,
@@ -46,7 +46,7 @@ async def test_stop_is_obeyed_while_files_are_fetched(stage: Stage) -> None:
     stage.platform.files["r"] = b"x"
     async with stage.bridge():
         stage.platform.delay = 1000.0
-        stage.platform.says("look", files=(File("image", "r"),))
+        stage.platform.says("look", files=(InboundFile("image", "r"),))
         await asyncio.sleep(1)
         stage.platform.delay = 0.0
         stage.platform.says("/stop")

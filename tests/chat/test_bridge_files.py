@@ -14,7 +14,7 @@ from trunkline.chat.attachments import MOST_FILES
 from trunkline.chat.bridge import Bridge
 from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.opening import Opener
-from trunkline.chat.platform import File
+from trunkline.chat.platform import InboundFile
 from trunkline.chat.senders import Senders
 from trunkline.chat.settings import BridgeSettings
 from trunkline.core.events import TextDelta, ToolFinished, ToolStarted
@@ -36,7 +36,7 @@ def stage(tmp_path: Path) -> Stage:
 @pytest.mark.virtual_time
 async def test_a_picture_without_a_word_reaches_the_agent(stage: Stage) -> None:
     async with stage.bridge():
-        stage.platform.says("", files=(File("image", "ref"),))
+        stage.platform.says("", files=(InboundFile("image", "ref"),))
         await stage.asked()
         message = stage.agent.heard[0]
         assert (message.text, len(message.files)) == ("", 1)
@@ -47,7 +47,7 @@ async def test_a_picture_without_a_word_reaches_the_agent(stage: Stage) -> None:
 @pytest.mark.virtual_time
 async def test_a_file_that_cannot_be_had_is_told_and_the_text_goes_on(stage: Stage) -> None:
     async with stage.bridge():
-        stage.platform.says("look", files=(File("file", "gone", "a.txt"), File("image", "ref", "b.png")))
+        stage.platform.says("look", files=(InboundFile("file", "gone", "a.txt"), InboundFile("image", "ref", "b.png")))
         await stage.sees("The file `a.txt` could not be taken: there is no such file.")
         await stage.asked()
         assert (stage.agent.heard[0].text, len(stage.agent.heard[0].files)) == ("look", 1)
@@ -57,7 +57,7 @@ async def test_a_file_that_cannot_be_had_is_told_and_the_text_goes_on(stage: Sta
 @pytest.mark.virtual_time
 async def test_a_message_of_which_nothing_is_left_is_an_error_and_not_a_turn(stage: Stage) -> None:
     async with stage.bridge():
-        stage.platform.says("", files=(File("file", "gone"),))
+        stage.platform.says("", files=(InboundFile("file", "gone"),))
         await stage.sees("There is nothing to answer in this message.")
         assert not stage.fakes
 
@@ -65,7 +65,7 @@ async def test_a_message_of_which_nothing_is_left_is_an_error_and_not_a_turn(sta
 @pytest.mark.virtual_time
 async def test_more_files_than_anybody_needs_are_left_out(stage: Stage) -> None:
     async with stage.bridge():
-        stage.platform.says("many", files=tuple(File("image", "ref") for _ in range(MOST_FILES + 1)))
+        stage.platform.says("many", files=tuple(InboundFile("image", "ref") for _ in range(MOST_FILES + 1)))
         await stage.sees("Only the first 10 files were taken.")
         await stage.asked()
         assert len(stage.agent.heard[0].files) == MOST_FILES
@@ -74,7 +74,7 @@ async def test_more_files_than_anybody_needs_are_left_out(stage: Stage) -> None:
 @pytest.mark.virtual_time
 async def test_a_caption_that_looks_like_a_command_is_a_caption(stage: Stage) -> None:
     async with stage.bridge():
-        stage.platform.says("/stop", files=(File("image", "ref"),))
+        stage.platform.says("/stop", files=(InboundFile("image", "ref"),))
         await stage.asked()
         assert stage.agent.heard[0].text == "/stop"
 
@@ -128,7 +128,9 @@ async def test_a_picture_that_cannot_be_kept_does_not_cost_the_answer(stage: Sta
 @pytest.mark.virtual_time
 async def test_a_file_that_came_has_its_own_name_for_the_agent(stage: Stage) -> None:
     async with stage.bridge():
-        stage.platform.says("look", files=(File("file", "ref", "My report.pdf"), File("file", "ref", "a.txt")))
+        stage.platform.says(
+            "look", files=(InboundFile("file", "ref", "My report.pdf"), InboundFile("file", "ref", "a.txt"))
+        )
         await stage.asked()
         assert [Path(path).name for path in stage.agent.heard[0].files] == ["My_report.pdf", "a.txt"]
 

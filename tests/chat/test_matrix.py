@@ -17,7 +17,7 @@ from tests.support.synapse_scripted import ME, Answer, Asked, Scripted, scripted
 from trunkline.chat.matrix import client, stream
 from trunkline.chat.matrix.content import BUTTONS
 from trunkline.chat.matrix.platform import ENCRYPTED, MatrixPlatform
-from trunkline.chat.platform import Button, File, Inbound, NotNow, Pressed, SendFailed, Unclear
+from trunkline.chat.platform import Button, Inbound, InboundFile, NotNow, Pressed, SendFailed, Unclear
 
 ROOM = "!room:here"
 ANN = "@ann:here"
@@ -248,7 +248,7 @@ async def test_a_file_is_saved_whole_or_not_at_all(server: Scripted, platform: M
     place.mkdir()
     path = str(place / "a")
     server.always("/media/download/here/1", data(1000))
-    await platform.fetch(File("image", "mxc://here/1"), path)
+    await platform.fetch(InboundFile("image", "mxc://here/1"), path)
     assert os.stat(path).st_size == 1000
     os.unlink(path)
     bad: list[tuple[Answer, str]] = [
@@ -259,10 +259,10 @@ async def test_a_file_is_saved_whole_or_not_at_all(server: Scripted, platform: M
     for answer, problem in bad:
         server.always("/media/download/here/1", answer)
         with pytest.raises(SendFailed, match=problem):
-            await asyncio.wait_for(platform.fetch(File("image", "mxc://here/1"), path), PATIENCE_SECONDS)
+            await asyncio.wait_for(platform.fetch(InboundFile("image", "mxc://here/1"), path), PATIENCE_SECONDS)
     for ref, size in (("mxc://here/../1", None), ("mxc://here/1", 1001)):
         with pytest.raises(SendFailed):
-            await platform.fetch(File("image", ref, size=size), path)
+            await platform.fetch(InboundFile("image", ref, size=size), path)
     assert os.listdir(place) == []
 
 

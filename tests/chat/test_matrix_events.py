@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trunkline.chat.matrix.events import (
+    EncryptedMessage,
     MatrixMessage,
     Moved,
     Reaction,
-    Unreadable,
     happened,
     media,
     names,
     read,
     since_we_came,
 )
-from trunkline.chat.platform import File
+from trunkline.chat.platform import InboundFile
 
 ME = "@bot:here"
 ANN = "@ann:here"
@@ -86,7 +86,7 @@ def test_a_message_in_a_thread_knows_where_the_thread_began() -> None:
 
 def test_a_file_comes_with_its_name_size_and_caption() -> None:
     content = {"msgtype": "m.image", "url": "mxc://here/abc", "body": "a.png", "info": {"size": 3}}
-    file = File("image", "mxc://here/abc", "a.png", 3)
+    file = InboundFile("image", "mxc://here/abc", "a.png", 3)
     assert said(content) == MatrixMessage("$1", ROOM, ANN, "", (file,))
     captioned = {**content, "filename": "a.png", "body": "what is this?"}
     assert said(captioned) == MatrixMessage("$1", ROOM, ANN, "what is this?", (file,))
@@ -97,7 +97,7 @@ def test_a_file_comes_with_its_name_size_and_caption() -> None:
 )
 def test_a_file_that_is_elsewhere_comes_as_one_that_cannot_be_had(ref: Any) -> None:
     message = said({"msgtype": "m.file", "url": ref, "body": "x"})
-    assert message == MatrixMessage("$1", ROOM, ANN, "", (File("file", "", "x"),))
+    assert message == MatrixMessage("$1", ROOM, ANN, "", (InboundFile("file", "", "x"),))
     assert media("") is None
 
 
@@ -128,7 +128,7 @@ def test_a_reaction_says_what_was_put_where() -> None:
 
 
 def test_something_encrypted_is_noticed_unless_it_was_taken_back() -> None:
-    assert heard(event({"algorithm": "x"}, "m.room.encrypted")) == [Unreadable("$1", ROOM, ANN)]
+    assert heard(event({"algorithm": "x"}, "m.room.encrypted")) == [EncryptedMessage("$1", ROOM, ANN)]
     assert heard(event({}, "m.room.encrypted")) == []
 
 

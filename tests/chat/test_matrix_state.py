@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trunkline.chat.matrix.platform import MOST_SIGNS, Signs
-from trunkline.chat.matrix.state import FILE, MOST_TOLD, Keeper, MatrixState, load, save
+from trunkline.chat.matrix.state import FILE, MOST_TOLD, MatrixState, StateFile, load, save
 from trunkline.chat.platform import Button
 from trunkline.store import durable
 
@@ -18,7 +18,7 @@ YES, NO = Button("Yes", "y"), Button("No", "n")
 
 def test_what_is_kept_is_there_again_and_for_this_user_alone(tmp_path: Path) -> None:
     directory = tmp_path / "new" / "dir"
-    keeper = Keeper(str(directory))
+    keeper = StateFile(str(directory))
     assert keeper.state == MatrixState()
     keeper.keep(user="@bot:here", since="s1")
     keeper.keep(since="s2", told=("!r",))
@@ -56,7 +56,7 @@ def test_a_damaged_file_is_as_good_as_none(tmp_path: Path, data: bytes) -> None:
 
 def test_a_file_that_cannot_be_written_stops_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").touch()
-    keeper = Keeper(str(tmp_path / "file" / "dir"))
+    keeper = StateFile(str(tmp_path / "file" / "dir"))
     keeper.keep(since="s1")
     assert keeper.state.since == "s1"
     assert "cannot keep" in caplog.text
@@ -64,7 +64,7 @@ def test_a_file_that_cannot_be_written_stops_nobody(tmp_path: Path, caplog: pyte
 
 def test_nothing_is_written_when_nothing_changed(tmp_path: Path) -> None:
     save(str(tmp_path), MatrixState(since="s1"))
-    keeper = Keeper(str(tmp_path))
+    keeper = StateFile(str(tmp_path))
     (tmp_path / FILE).unlink()
     keeper.keep(since="s1")
     assert not (tmp_path / FILE).exists()

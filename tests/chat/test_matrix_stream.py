@@ -11,11 +11,11 @@ from typing import Any, cast
 import pytest
 
 from tests.support import loop
-from trunkline.chat.matrix.client import Homeserver, MatrixRefused, TokenRefused
+from trunkline.chat.matrix.client import Homeserver, MatrixRefused
 from trunkline.chat.matrix.events import Happened, MatrixMessage
-from trunkline.chat.matrix.state import Keeper
+from trunkline.chat.matrix.state import StateFile
 from trunkline.chat.matrix.stream import LONGEST_WAIT_SECONDS, MOST_MISSED, TRIES, SyncStream
-from trunkline.chat.platform import NotNow, Unclear
+from trunkline.chat.platform import NotNow, TokenRefused, Unclear
 from trunkline.core.faults import ConfigError
 
 pytestmark = pytest.mark.virtual_time
@@ -72,7 +72,7 @@ def invitation(following: str, sender: str) -> dict[str, Any]:
 
 
 class Opened:
-    def __init__(self, server: FakeServer, keeper: Keeper, events: AsyncIterator[Happened]) -> None:
+    def __init__(self, server: FakeServer, keeper: StateFile, events: AsyncIterator[Happened]) -> None:
         self.server = server
         self.keeper = keeper
         self._events = events
@@ -94,7 +94,7 @@ class Opened:
 
 @asynccontextmanager
 async def opened(tmp_path: Path, since: str = "s0", renew: Any = None, **answers: list[Any]) -> AsyncIterator[Opened]:
-    keeper = Keeper(str(tmp_path))
+    keeper = StateFile(str(tmp_path))
     keeper.keep(since=since)
     server = FakeServer(**answers)
 
@@ -111,9 +111,9 @@ async def opened(tmp_path: Path, since: str = "s0", renew: Any = None, **answers
 async def test_a_token_is_kept_when_what_came_with_it_was_taken_and_not_before(tmp_path: Path) -> None:
     async with opened(tmp_path, sync=[news("s1", "a", "b"), news("s2", "c")]) as stream:
         assert await stream.texts(2) == ["a", "b"]
-        assert Keeper(str(tmp_path)).state.since == "s0"
+        assert StateFile(str(tmp_path)).state.since == "s0"
         assert await stream.texts(1) == ["c"]
-        assert Keeper(str(tmp_path)).state.since == "s1"
+        assert StateFile(str(tmp_path)).state.since == "s1"
 
 
 async def test_who_begins_without_a_token_begins_now(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.support.telegram_server import TelegramServer
-from trunkline.chat.platform import File, NotNow, SendFailed, Unclear
+from trunkline.chat.platform import InboundFile, NotNow, SendFailed, Unclear
 from trunkline.chat.telegram import api as telegram_api
 from trunkline.chat.telegram.platform import TelegramPlatform
 from trunkline.core.faults import ConfigError
@@ -202,7 +202,7 @@ class TestTheToken:
         self, server: TelegramServer, bot: TelegramPlatform, tmp_path: Path
     ) -> None:
         with pytest.raises(SendFailed) as caught:
-            await bot.fetch(File("file", "gone"), str(tmp_path / "x"))
+            await bot.fetch(InboundFile("file", "gone"), str(tmp_path / "x"))
         assert server.token not in "".join(traceback.format_exception(caught.value))
 
     async def test_it_is_in_no_error_of_opening(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trunkline.chat.platform import File, Inbound, Pressed
+from trunkline.chat.platform import Inbound, InboundFile, Pressed
 from trunkline.chat.telegram import updates
 
 ME = updates.Me(4200, "trunk_bot")
@@ -107,18 +107,21 @@ def test_a_topic_of_a_forum_is_a_chat_of_its_own() -> None:
         (
             {"photo": [{"file_id": "s", "width": 9, "height": 9}, {"file_id": "L", "width": 90, "height": 90},
                        {"file_id": "m", "width": 30, "height": 30}]},
-            File("image", "L", "photo.jpg"),
+            InboundFile("image", "L", "photo.jpg"),
         ),
-        ({"document": {"file_id": "D", "file_name": "a.pdf", "file_size": 3}}, File("file", "D", "a.pdf", 3)),
-        ({"document": {"file_id": "D", "file_name": "a.png", "mime_type": "image/png"}}, File("image", "D", "a.png")),
-        ({"voice": {"file_id": "V"}}, File("audio", "V", "voice.ogg")),
-        ({"audio": {"file_id": "A", "file_name": "s.mp3"}}, File("audio", "A", "s.mp3")),
-        ({"video": {"file_id": "M"}}, File("video", "M", "video.mp4")),
-        ({"animation": {"file_id": "G"}, "document": {"file_id": "G"}}, File("video", "G", "animation.mp4")),
-        ({"sticker": {"file_id": "S"}}, File("image", "S", "sticker.webp")),
+        ({"document": {"file_id": "D", "file_name": "a.pdf", "file_size": 3}}, InboundFile("file", "D", "a.pdf", 3)),
+        (
+            {"document": {"file_id": "D", "file_name": "a.png", "mime_type": "image/png"}},
+            InboundFile("image", "D", "a.png"),
+        ),
+        ({"voice": {"file_id": "V"}}, InboundFile("audio", "V", "voice.ogg")),
+        ({"audio": {"file_id": "A", "file_name": "s.mp3"}}, InboundFile("audio", "A", "s.mp3")),
+        ({"video": {"file_id": "M"}}, InboundFile("video", "M", "video.mp4")),
+        ({"animation": {"file_id": "G"}, "document": {"file_id": "G"}}, InboundFile("video", "G", "animation.mp4")),
+        ({"sticker": {"file_id": "S"}}, InboundFile("image", "S", "sticker.webp")),
     ],
 )  # fmt: skip
-def test_attachments_come_with_their_type_and_without_a_text(content: dict[str, Any], file: File) -> None:
+def test_attachments_come_with_their_type_and_without_a_text(content: dict[str, Any], file: InboundFile) -> None:
     item = heard(message(**content))
     assert item is not None
     assert (item.text, item.files) == ("", (file,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trunkline.cli import agent
-from trunkline.cli.arguments import Usage
+from trunkline.cli.arguments import UsageError
 
 
 def test_zero_rounds_of_tools_is_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,5 +16,5 @@ def test_zero_rounds_of_tools_is_no_limit(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("wrong", ["-1", "1.5", "many"])
 def test_a_number_of_rounds_that_is_none_is_refused(wrong: str) -> None:
-    with pytest.raises(Usage, match="max-turns"):
+    with pytest.raises(UsageError, match="max-turns"):
         agent._parse(["--json-stream", "--max-turns", wrong])

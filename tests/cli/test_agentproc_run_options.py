@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trunkline.cli import agentproc_run_options
-from trunkline.cli.arguments import Usage
+from trunkline.cli.arguments import UsageError
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from trunkline.cli.arguments import Usage
     ],
 )
 def test_a_word_that_is_not_understood_is_named(given: list[str], said: str) -> None:
-    with pytest.raises(Usage) as caught:
+    with pytest.raises(UsageError) as caught:
         agentproc_run_options.parse(given)
     assert str(caught.value) == said
 

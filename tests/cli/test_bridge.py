@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from tests.base.processes import until
 from trunkline.base.config import user_file
 from trunkline.chat.delivery.rows import Rows, TextBody
-from trunkline.chat.delivery.states import State
+from trunkline.chat.delivery.states import MessageState
 from trunkline.chat.delivery.store import ChatStore
 from trunkline.cli.bridge import command
 
@@ -230,7 +230,7 @@ def unknown() -> int:
     store = ChatStore()
     rows = Rows(store)
     row = rows.add("telegram", "c", TextBody("hello\x1b there"))
-    rows.save(row.replace(state=State.UNKNOWN, problem="the connection broke"))
+    rows.save(row.replace(state=MessageState.UNKNOWN, problem="the connection broke"))
     store.close()
     return row.id
 

@@ -52,7 +52,7 @@ async def test_a_session_that_is_being_closed_is_waited_for_and_it_is_said_so(mo
     told = list[str]()
     session_log = cli.session_log
 
-    def take(*args: Any, **how: Any) -> cli.Opened:
+    def take(*args: Any, **how: Any) -> cli.OpenedLog:
         if told:
             return session_log(*args, **how)
         held = SessionHeld("It is in use.")

@@ -127,7 +127,7 @@ def test_what_is_under_test_does_nothing_to_the_terminal(
     monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "dumb")
-    result = kit.Result(Check("t.bad", "MUST", "1.1", "It is so."), "failed", "it said \x1b[2J")
+    result = kit.CheckResult(Check("t.bad", "MUST", "1.1", "It is so."), "failed", "it said \x1b[2J")
     conform_run._show(Report("jsonstream", "0.1.0", ("agent",), "2026-01-01", 1.0, (result,), (), Redactor()))
     shown = capsys.readouterr().out
     assert "it said \\x1b[2J" in shown

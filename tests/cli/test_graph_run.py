@@ -17,7 +17,7 @@ from tests.support.invoked import Invoked, invoke
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.cli.graph_run import command
 from trunkline.cli.talk_files import read_wav
-from trunkline.cli.trace import Keeper, way
+from trunkline.cli.trace import TraceFiles, way
 from trunkline.core.events import Audio, Envelope
 from trunkline.core.faults import ModelError
 
@@ -159,7 +159,7 @@ def test_a_model_that_is_not_known_is_refused_before_another_one_is_fetched(
 
 
 def test_what_is_spoken_is_not_played_and_its_length_is_told_and_it_can_be_kept(tmp_path: Path) -> None:
-    keeper = Keeper(None, str(tmp_path / "said.wav"))
+    keeper = TraceFiles(None, str(tmp_path / "said.wav"))
     said = [Envelope("s", number, 1, 0.0, Audio(bytes(3200), 16_000)) for number in (1, 2)]
     keeper.show(said)
     keeper.close("")

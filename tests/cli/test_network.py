@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from trunkline.cli import network, serving
 from trunkline.core.configuration import settled
 from trunkline.core.faults import ConfigError
-from trunkline.network.network import Settings
+from trunkline.network.network import NetworkSettings
 
 
 def test_an_address_that_others_reach_needs_to_be_meant() -> None:
@@ -33,7 +33,7 @@ def test_an_address_that_others_reach_needs_to_be_meant() -> None:
             serving.address(wrong, public=True)
 
 
-def settings(environ: dict[str, str]) -> Settings:
+def settings(environ: dict[str, str]) -> NetworkSettings:
     return network.settings_from(settled("network", None, environ, workspace=None), environ)
 
 
@@ -105,7 +105,7 @@ def test_the_files_say_what_the_environment_does_not(tmp_path: Path) -> None:
 
 
 def test_what_holds_without_any_configuration_is_what_the_schema_says(tmp_path: Path) -> None:
-    assert settings({"TRUNKLINE_HOME": str(tmp_path)}) == Settings(home=str(tmp_path / "network"))
+    assert settings({"TRUNKLINE_HOME": str(tmp_path)}) == NetworkSettings(home=str(tmp_path / "network"))
 
 
 def test_wrong_usage_is_told_without_a_traceback(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from trunkline.agents.echo import EchoAgent
 from trunkline.base import paths
 from trunkline.base.vocabulary import Mode
 from trunkline.cli import opening, shelf
-from trunkline.cli.opening import OfAnotherAgent, OfAnotherDirectory, Opened
+from trunkline.cli.opening import OfAnotherAgent, OfAnotherDirectory, OpenedLog
 from trunkline.core.approvals import Policy
 from trunkline.core.events import (
     Envelope,
@@ -42,7 +42,7 @@ def keep(agent: str | None = "coder", workspace: str = HERE, session: str = "kep
     log.close()
 
 
-def opened(agent: str = "coder", workspace: str = HERE, resume: str = "kept", **how: Any) -> Opened:
+def opened(agent: str = "coder", workspace: str = HERE, resume: str = "kept", **how: Any) -> OpenedLog:
     return opening.session_log(workspace, session_id=None, resume=resume, kept=True, agent=agent, **how)
 
 

@@ -15,7 +15,7 @@ from tests.conform.broken_agents import HABITS
 from tests.conform.habits import Habit
 from trunkline.conform.jsonstream.stage import Stage, Target
 from trunkline.conform.jsonstream.suite import SUITE
-from trunkline.conform.kit import Result
+from trunkline.conform.kit import CheckResult
 
 RUN_AGENT = Path(__file__).with_name("run_agent.py")
 # Agents that hang are waited for; so several are tested at a time, each with few processes.
@@ -32,7 +32,7 @@ def target(name: str) -> Target:
     return Target(argv, {}, timeout=PATIENCE, patience=PATIENCE, quiet=0.4)
 
 
-async def results_of(name: str, *patterns: str, jobs: int = JOBS) -> list[Result]:
+async def results_of(name: str, *patterns: str, jobs: int = JOBS) -> list[CheckResult]:
     results, _ = await SUITE.run(SUITE.select(patterns), lambda check: Stage(target(name), check), jobs=jobs)
     return results
 

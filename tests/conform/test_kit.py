@@ -6,7 +6,7 @@ import pytest
 
 from trunkline.base.process import SpawnError
 from trunkline.conform.jsonstream_host.suite import SUITE as HOSTS
-from trunkline.conform.kit import TOUR, Broken, Check, Judgement, NotExercised, Result, Suite
+from trunkline.conform.kit import TOUR, Broken, Check, CheckResult, Judgement, NotExercised, Suite
 from trunkline.conform.record import HOST_AND_AGENT, REPORT_HEAD_LINES, REPORT_LINE_CHARS, REPORT_TAIL_LINES, Record
 from trunkline.conform.stage import Stage
 
@@ -56,7 +56,7 @@ def suite() -> Suite[FakeStage]:
     return made
 
 
-async def run(made: Suite[FakeStage], *patterns: str, jobs: int = 2) -> list[Result]:
+async def run(made: Suite[FakeStage], *patterns: str, jobs: int = 2) -> list[CheckResult]:
     results, _ = await made.run(made.select(patterns), FakeStage, jobs=jobs)
     return results
 
@@ -175,7 +175,7 @@ def test_a_check_says_what_it_requires() -> None:
 )
 def test_a_must_counts_as_failed_unless_it_passed(tier: str, verdict: str, counts: bool) -> None:
     check = Check("t.x", tier, "1", "It is.")  # type: ignore[arg-type]  # as parametrised
-    assert Result(check, verdict).counts_as_failed is counts  # type: ignore[arg-type]  # as parametrised
+    assert CheckResult(check, verdict).counts_as_failed is counts  # type: ignore[arg-type]  # as parametrised
 
 
 def test_a_report_keeps_the_beginning_and_the_end_of_a_long_conversation() -> None:

@@ -3,18 +3,18 @@ from __future__ import annotations
 import json
 
 from trunkline.base.redact import Redactor
-from trunkline.conform.kit import Check, Result, Tier, Verdict
+from trunkline.conform.kit import Check, CheckResult, Tier, Verdict
 from trunkline.conform.record import Record
 from trunkline.conform.report import Report
 
 SECRET = "sk-live-0123456789abcdef"
 
 
-def result(id: str, tier: Tier, verdict: Verdict, reason: str = "") -> Result:
-    return Result(Check(id, tier, "1.1", "It is | so."), verdict, reason, 0.5, (id,))
+def result(id: str, tier: Tier, verdict: Verdict, reason: str = "") -> CheckResult:
+    return CheckResult(Check(id, tier, "1.1", "It is | so."), verdict, reason, 0.5, (id,))
 
 
-def report(*results: Result) -> Report:
+def report(*results: CheckResult) -> Report:
     record = Record("t.bad", ("my-agent", "--key", SECRET))
     record.add("host", b'{"type":"stop"}')
     record.add("agent", f'{{"type":"info","message":"{SECRET}"}}'.encode())

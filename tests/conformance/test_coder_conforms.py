@@ -11,7 +11,7 @@ import pytest
 from tests.support.obliging_provider import provider as obliging_provider
 from trunkline.conform.jsonstream.stage import Stage, Target
 from trunkline.conform.jsonstream.suite import SUITE
-from trunkline.conform.kit import Result
+from trunkline.conform.kit import CheckResult
 
 COMMAND = (sys.executable, "-m", "trunkline", "agent", "--json-stream")
 MCP_SERVER = Path(__file__).parents[1] / "support" / "mcp_server.py"
@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 45.0
 APART = {"js.start.no-key", "js.mode.auto-edit.mcp"}
 
 
-async def judged(target: Target, ids: Sequence[str] = ()) -> list[Result]:
+async def judged(target: Target, ids: Sequence[str] = ()) -> list[CheckResult]:
     """What the kit finds; all checks unless some are named."""
     results, _ = await SUITE.run(SUITE.select(ids), lambda name: Stage(target, name), jobs=2)
     return results

@@ -13,7 +13,7 @@ from typing import TypeVar
 import pytest
 
 from trunkline.base.vocabulary import Mode
-from trunkline.core.actions import Abandon, Action, Answer, Begin, Cancel, Emit
+from trunkline.core.actions import Abandon, Action, Begin, Cancel, Decide, Emit
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.approvals import Policy
 from trunkline.core.events import (
@@ -161,7 +161,7 @@ class World:
                     if self.agent_turn or turn not in self.started or turn in self.ended:
                         raise Violation(f"turn {turn} begins at the wrong time")
                     self.agent_turn = turn
-                case Answer(turn=turn, call_id=call_id, decision=decision):
+                case Decide(turn=turn, call_id=call_id, decision=decision):
                     if isinstance(decision, Approve) and not self.warranted(call_id):
                         raise Violation(f"nobody approved {call_id}")
                     self.owed.append((turn, call_id))

@@ -8,14 +8,14 @@ import json
 from rich.console import Console
 
 from trunkline.demo.showcase import ShownLine
-from trunkline.demo.showcase_view import JsonView, PlainView, RichView, Trial
+from trunkline.demo.showcase_view import JsonView, NextStep, PlainView, RichView
 
 LINES = (
     ShownLine(0.01234, "First", False, b'{"type":"ready","version":"[bold]0.1.0"}', "is ready"),
     ShownLine(0.5, "First", True, b'{"type":"stop"}', "has heard enough"),
     ShownLine(1.0, "Second", False, b"Welcome! \xff", "says what is not in the protocol"),
 )
-TRIALS = (Trial("an echo", "trunkline agent --json-stream"),)
+TRIALS = (NextStep("an echo", "trunkline agent --json-stream"),)
 
 
 def test_plain_text_has_a_heading_per_scene_and_each_line_as_it_is() -> None:

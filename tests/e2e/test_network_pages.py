@@ -20,7 +20,7 @@ from tests.support.fake_launcher import LAUNCHERS, FakeLauncher
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.sealed_secrets import ADDRESS, KEY, SECRETS, V1, V2
 from trunkline.base import recursion
-from trunkline.network.network import Network, Settings
+from trunkline.network.network import Network, NetworkSettings
 from trunkline.network.open_database import open_database
 from trunkline.network.serving import serve
 from trunkline.wires.sns import sealing
@@ -62,7 +62,7 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
     """The address of a network that runs."""
     home = tmp_path_factory.mktemp("network")
     database = await open_database(f"sqlite:///{home}/network.db")
-    network = Network(database, Settings(admin_key="the admin's key", home=str(home), private_webhooks=True))
+    network = Network(database, NetworkSettings(admin_key="the admin's key", home=str(home), private_webhooks=True))
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
     serving = asyncio.create_task(serve(network, "127.0.0.1", 0, stop, lambda host, port: ready.set_result(port)))
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from trunkline.models import fetch_index
-from trunkline.models.fetch_index import DEFAULT_INDEX, Link, Places
+from trunkline.models.fetch_index import DEFAULT_INDEX, IndexLink, IndexSettings
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def places(tmp_path: Path, **environ: str) -> Places:
+def places(tmp_path: Path, **environ: str) -> IndexSettings:
     """What is found by a user whose home and environment are in this directory; the machine's own files aside."""
     fixed = {"HOME": str(tmp_path / "home"), "XDG_CONFIG_DIRS": str(tmp_path / "etc")}
     return fetch_index.places(fixed | environ, prefix=str(tmp_path / "venv"))
@@ -32,7 +32,7 @@ def index_of(tmp_path: Path, **environ: str) -> str:
 
 
 def test_without_settings_the_public_index_is_asked(tmp_path: Path) -> None:
-    assert places(tmp_path, PIP_CONFIG_FILE="/dev/null") == Places((DEFAULT_INDEX,))
+    assert places(tmp_path, PIP_CONFIG_FILE="/dev/null") == IndexSettings((DEFAULT_INDEX,))
 
 
 def test_each_place_for_settings_wins_over_the_one_before(tmp_path: Path) -> None:
@@ -121,8 +121,8 @@ def test_links_are_read_from_json() -> None:
     body = b'{"files": [{"filename": "x-1.whl", "url": "../../f/x-1.whl", "hashes": {"sha256": "ab"}}, '
     body += b'{"filename": "x-2.whl", "url": "https://files.example/x-2.whl", "hashes": {}}]}'
     assert fetch_index.links(body, "application/vnd.pypi.simple.v1+json; charset=UTF-8", PAGE) == [
-        Link("x-1.whl", "https://index.example/f/x-1.whl", "ab"),
-        Link("x-2.whl", "https://files.example/x-2.whl", None),
+        IndexLink("x-1.whl", "https://index.example/f/x-1.whl", "ab"),
+        IndexLink("x-2.whl", "https://files.example/x-2.whl", None),
     ]
 
 
@@ -131,8 +131,8 @@ def test_links_are_read_from_html() -> None:
         <a href="https://files.example/a%2Bb/x-1%2Bcpu.whl?token=t&amp;u=v#sha256=ab" data-x>x</A>
         <A HREF='x-2.whl'>x-2</a>"""
     assert fetch_index.links(body, "text/html", PAGE) == [
-        Link("x-1+cpu.whl", "https://files.example/a%2Bb/x-1%2Bcpu.whl?token=t&u=v", "ab"),
-        Link("x-2.whl", "https://index.example/simple/x/x-2.whl", None),
+        IndexLink("x-1+cpu.whl", "https://files.example/a%2Bb/x-1%2Bcpu.whl?token=t&u=v", "ab"),
+        IndexLink("x-2.whl", "https://index.example/simple/x/x-2.whl", None),
     ]
 
 

@@ -23,7 +23,7 @@ from trunkline.core.graph.models import SamplingParams
 from trunkline.models.embedding_llama import LlamaEmbedding
 from trunkline.models.engines import ChatMessage, Piece, Prompt, Slot
 from trunkline.models.llama_language import LlamaLanguage
-from trunkline.models.llama_slots import Places
+from trunkline.models.llama_slots import SlotPool
 from trunkline.wires.tryll.messages import GenerateParams, SamplingOverrides, TurnStatus
 
 PLACES = 2
@@ -40,7 +40,7 @@ def ask(text: str, system: str = "You are a helpful assistant.") -> Prompt:
 
 
 async def test_each_node_comes_back_to_its_own_place() -> None:
-    places = Places(2)
+    places = SlotPool(2)
     first, second = Slot("first"), Slot("second")
     own = {slot: await places.take(slot) for slot in (first, second)}
     assert len(set(own.values())) == 2
@@ -51,7 +51,7 @@ async def test_each_node_comes_back_to_its_own_place() -> None:
 
 
 async def test_a_node_waits_for_its_own_place_while_others_are_free() -> None:
-    places = Places(2)
+    places = SlotPool(2)
     node = Slot("node")
     own = await places.take(node)
     waiting = asyncio.create_task(places.take(node))
@@ -64,7 +64,7 @@ async def test_a_node_waits_for_its_own_place_while_others_are_free() -> None:
 
 
 async def test_a_newcomer_takes_what_nobody_owns_and_then_what_was_unused_for_longest() -> None:
-    places = Places(2)
+    places = SlotPool(2)
     first, second, third = Slot("first"), Slot("second"), Slot("third")
     for slot in (first, second):
         places.give(await places.take(slot))
@@ -76,7 +76,7 @@ async def test_a_newcomer_takes_what_nobody_owns_and_then_what_was_unused_for_lo
 
 
 async def test_a_place_whose_node_is_gone_is_free() -> None:
-    places = Places(2)
+    places = SlotPool(2)
     gone, stays = Slot("gone"), Slot("stays")
     mine = await places.take(stays)
     places.give(await places.take(gone))
@@ -87,7 +87,7 @@ async def test_a_place_whose_node_is_gone_is_free() -> None:
 
 
 async def test_those_who_wait_are_served_in_their_order() -> None:
-    places = Places(1)
+    places = SlotPool(1)
     place = await places.take(None)
     served: list[int] = []
 
@@ -106,7 +106,7 @@ async def test_those_who_wait_are_served_in_their_order() -> None:
 
 
 async def test_a_place_given_to_somebody_who_leaves_in_that_moment_is_not_lost() -> None:
-    places = Places(1)
+    places = SlotPool(1)
     place = await places.take(None)
     waiting = asyncio.create_task(places.take(None))
     await asyncio.sleep(0)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.support.counting import calls
 from trunkline.models.messages import Block, Message, Text, Thinking, ToolResult, ToolUse
-from trunkline.models.outgoing import MAX_CONVERSATIONS, Outgoing, repaired
+from trunkline.models.outgoing import MAX_CONVERSATIONS, RequestWriter, repaired
 
 
 def user(*blocks: Block | str) -> Message:
@@ -118,7 +118,7 @@ def encode_like_a_format(message: Message) -> bytes:
 
 @given(conversations)
 def test_what_is_sent_is_accepted_whether_it_had_to_be_mended_or_not(messages: list[Message]) -> None:
-    sent = [one.message for one in Outgoing(encode_like_a_format).sent(messages)]
+    sent = [one.message for one in RequestWriter(encode_like_a_format).sent(messages)]
     # What the user says in two messages may stay two, and nothing may stay nothing: the formats see to both.
     said = [message if message.content else user(".") for message in sent]
     assert_accepted(repaired(said))
@@ -136,7 +136,7 @@ def test_a_message_is_written_once_however_often_it_is_sent() -> None:
         written.append(message)
         return b"x"
 
-    outgoing = Outgoing(encode)
+    outgoing = RequestWriter(encode)
     for _ in range(3):
         outgoing.sent(SOUND)
     assert written == SOUND
@@ -145,7 +145,7 @@ def test_a_message_is_written_once_however_often_it_is_sent() -> None:
 
 
 def test_what_is_no_longer_sent_is_forgotten() -> None:
-    outgoing = Outgoing(lambda message: b"x")
+    outgoing = RequestWriter(lambda message: b"x")
     outgoing.sent(SOUND)
     outgoing.sent(SOUND[:1])
     (talk,) = outgoing._conversations.values()
@@ -153,7 +153,7 @@ def test_what_is_no_longer_sent_is_forgotten() -> None:
 
 
 def test_a_conversation_that_went_another_way_is_looked_at_anew() -> None:
-    outgoing = Outgoing(lambda message: message.role.encode())
+    outgoing = RequestWriter(lambda message: message.role.encode())
     outgoing.sent(SOUND)
     other = [*SOUND[:2], user(result("1"), "no second")]
     assert [one.message for one in outgoing.sent(other)] == repaired(other)
@@ -167,7 +167,7 @@ def test_a_few_conversations_are_remembered_side_by_side_and_no_more() -> None:
         written.append(message)
         return b"x"
 
-    outgoing = Outgoing(encode)
+    outgoing = RequestWriter(encode)
     many = [[user(str(number))] for number in range(MAX_CONVERSATIONS)]
     for conversation in many * 2:
         outgoing.sent(conversation)
@@ -179,7 +179,7 @@ def test_a_few_conversations_are_remembered_side_by_side_and_no_more() -> None:
 def test_a_long_conversation_costs_no_more_than_a_short_one_the_second_time() -> None:
     def again(length: int) -> int:
         messages = [Message("assistant" if number % 2 else "user", (Text("x" * 1000),)) for number in range(length)]
-        outgoing = Outgoing(lambda message: message.content[0].text.encode())  # type: ignore[attr-defined]
+        outgoing = RequestWriter(lambda message: message.content[0].text.encode())  # type: ignore[attr-defined]
         assert calls(lambda: outgoing.sent(messages)) > length
         return calls(lambda: outgoing.sent(messages))
 

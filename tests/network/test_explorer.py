@@ -14,7 +14,7 @@ from trunkline.network import explorer as explorers
 from trunkline.network import sources
 from trunkline.network.database import Database
 from trunkline.network.explorer import Explorer
-from trunkline.network.network import Settings
+from trunkline.network.network import NetworkSettings
 from trunkline.network.refusal import Refused
 
 KEY = "explorer-key-0123456789"
@@ -42,7 +42,7 @@ async def asked_with(answering: Answering) -> tuple[Any, list[float], list[Asked
         pauses.append(seconds)
 
     async with block_explorer(answering) as server:
-        explorer = Explorer(Settings(explorer_url=server.url, explorer_key=KEY), pause=pause)
+        explorer = Explorer(NetworkSettings(explorer_url=server.url, explorer_key=KEY), pause=pause)
         try:
             found: Any = (await explorer.contracts([ADDRESS]))[ADDRESS]
         except Refused as refused:
@@ -101,7 +101,7 @@ async def test_what_an_explorer_cannot_tell_is_said_with_what_to_do(
 
 
 async def test_an_explorer_that_is_not_there_is_no_reason_to_fail() -> None:
-    explorer = Explorer(Settings(explorer_url="http://127.0.0.1:1/api", explorer_key=KEY))
+    explorer = Explorer(NetworkSettings(explorer_url="http://127.0.0.1:1/api", explorer_key=KEY))
     with pytest.raises(Refused, match=r"it cannot be reached \(ConnectError\)") as refused:
         await explorer.contracts([ADDRESS])
     assert KEY not in refused.value.message

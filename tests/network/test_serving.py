@@ -16,7 +16,7 @@ from trunkline.base import asgi_protocol as protocol
 from trunkline.core.faults import ConfigError
 from trunkline.network import serving
 from trunkline.network.database import Database
-from trunkline.network.network import Network, Settings
+from trunkline.network.network import Network, NetworkSettings
 
 HOST = "127.0.0.1"
 REQUEST = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n"
@@ -27,7 +27,7 @@ async def served(database: Database) -> AsyncIterator[tuple[int, asyncio.Event, 
     """A server, its port, what stops it, and the task that it is."""
     stop = asyncio.Event()
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    network = Network(database, Settings())
+    network = Network(database, NetworkSettings())
     task = asyncio.create_task(serving.serve(network, HOST, 0, stop, lambda _, found: port.set_result(found)))
     try:
         yield await asyncio.wait_for(port, PATIENCE_SECONDS), stop, task
@@ -54,7 +54,7 @@ async def test_a_server_with_an_open_stream_ends_at_once(
 
 async def test_a_port_that_is_taken_is_a_clear_error(sqlite_database: Database) -> None:
     async with served(sqlite_database) as (port, _, _):
-        network = Network(sqlite_database, Settings())
+        network = Network(sqlite_database, NetworkSettings())
         with pytest.raises(ConfigError, match=r"Cannot listen on `127\.0\.0\.1:\d+`: Address already in use"):
             await serving.serve(network, HOST, port, asyncio.Event(), lambda host, port: None)
 

@@ -21,7 +21,7 @@ from trunkline.base.http_public import NotFetched
 from trunkline.network import delivering, serving, webhooks
 from trunkline.network.database import Database
 from trunkline.network.delivering import Deliveries
-from trunkline.network.network import Network, Settings
+from trunkline.network.network import Network, NetworkSettings
 
 URL = "https://hooks.example/in"
 HOOK = "/api/communities/counter/webhook"
@@ -442,7 +442,7 @@ async def test_a_network_that_is_served_delivers_by_itself(sqlite_database: Data
         writer.close()
 
     stop, port = asyncio.Event(), asyncio.get_running_loop().create_future()
-    network = Network(sqlite_database, Settings(private_webhooks=True))
+    network = Network(sqlite_database, NetworkSettings(private_webhooks=True))
     serve = serving.serve(network, "127.0.0.1", 0, stop, lambda _, found: port.set_result(found))
     async with await asyncio.start_server(hear, "127.0.0.1", 0) as server, world(sqlite_database) as net:
         task = asyncio.create_task(serve)

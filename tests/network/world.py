@@ -15,7 +15,7 @@ from trunkline.network.database import Database, Transaction
 from trunkline.network.delivering import Deliveries
 from trunkline.network.http.app import application
 from trunkline.network.ids import new_id, random_hex
-from trunkline.network.network import Network, Settings
+from trunkline.network.network import Network, NetworkSettings
 from trunkline.network.threads import insert_thread
 from trunkline.wires.sns import codec
 
@@ -175,7 +175,7 @@ async def deliver_due(deliveries: Deliveries) -> None:
 async def world(database: Database, **settings: Any) -> AsyncIterator[World]:
     """An empty network on a database."""
     clock = Clock()
-    network = Network(database, Settings(**{"writes_per_minute": None} | settings), now=clock)
+    network = Network(database, NetworkSettings(**{"writes_per_minute": None} | settings), now=clock)
     app = application(network)
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:

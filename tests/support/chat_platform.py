@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from itertools import count
 from pathlib import Path
 
-from trunkline.chat.platform import Button, File, FileType, Inbound, Limits, Pressed, SendFailed
+from trunkline.chat.platform import Button, FileType, Inbound, InboundFile, Limits, Pressed, SendFailed
 
 #: Fast enough for tests on a real clock, slow enough that editing at a rate is something to see.
 LIMITS = Limits(text_chars=1000, edits=True, edit_seconds=0.01, buttons=True, typing_seconds=5.0, idempotent=True)
@@ -66,7 +66,7 @@ class MemoryPlatform:
         sender: str = ME,
         chat: str = CHAT,
         id: str | None = None,
-        files: tuple[File, ...] = (),
+        files: tuple[InboundFile, ...] = (),
         private: bool = True,
         name: str = "",
         at: float | None = NOW,
@@ -142,7 +142,7 @@ class MemoryPlatform:
         message.file = path
         return self._sent(chat, key, message)
 
-    async def fetch(self, file: File, path: str) -> None:
+    async def fetch(self, file: InboundFile, path: str) -> None:
         await self._trouble()
         if file.ref not in self.files:
             raise SendFailed("there is no such file")

@@ -15,7 +15,7 @@ from tests.support.owner_world import ABI, address
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.cli import network
 from trunkline.network import serving
-from trunkline.network.network import Network, Settings
+from trunkline.network.network import Network, NetworkSettings
 from trunkline.network.open_database import open_database
 from trunkline.wires.sns.wallet import Wallet
 
@@ -66,7 +66,7 @@ async def invoke(*arguments: str, input: str | None = None) -> Result:
 async def served(tmp_path: Path) -> AsyncIterator[Site]:
     stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
     database = await open_database(f"sqlite:///{tmp_path}/network.db")
-    net = Network(database, Settings(home=str(tmp_path)))
+    net = Network(database, NetworkSettings(home=str(tmp_path)))
     task = asyncio.create_task(
         serving.serve(net, "127.0.0.1", 0, stop, lambda host, port: address.set_result(f"http://{host}:{port}"))
     )

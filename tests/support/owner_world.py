@@ -11,7 +11,7 @@ import httpx
 from trunkline.base import recursion
 from trunkline.network.database import Database, Row, Transaction
 from trunkline.network.http.app import application
-from trunkline.network.network import Network, Settings
+from trunkline.network.network import Network, NetworkSettings
 from trunkline.wires.sns import codec
 from trunkline.wires.sns.canonical import stable
 
@@ -48,7 +48,7 @@ class World:
 
     def __init__(self, database: Database, **settings: Any) -> None:
         self.now = 1_800_000_000_000
-        self.network = Network(database, Settings(admin_key=ADMIN_KEY, **settings), now=lambda: self.now)
+        self.network = Network(database, NetworkSettings(admin_key=ADMIN_KEY, **settings), now=lambda: self.now)
         transport = httpx.ASGITransport(application(self.network))
         self.client = httpx.AsyncClient(transport=transport, base_url=BASE)
 

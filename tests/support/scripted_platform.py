@@ -10,9 +10,9 @@ from typing import NamedTuple
 from trunkline.chat.delivery.answer import StreamedAnswer
 from trunkline.chat.delivery.losses import LOST
 from trunkline.chat.delivery.outbox import Outbox
-from trunkline.chat.delivery.states import State, worst
+from trunkline.chat.delivery.states import MessageState, worst
 from trunkline.chat.delivery.store import ChatStore
-from trunkline.chat.platform import Button, File, FileType, Inbound, Limits, Pressed, SendFailed
+from trunkline.chat.platform import Button, FileType, Inbound, InboundFile, Limits, Pressed, SendFailed
 
 LIMITS = Limits(text_chars=100, edits=True, edit_seconds=1.0, buttons=True)
 
@@ -136,7 +136,7 @@ class ScriptedPlatform:
     def receive(self) -> AsyncIterator[Inbound | Pressed]:
         raise NotImplementedError
 
-    async def fetch(self, file: File, path: str) -> None:
+    async def fetch(self, file: InboundFile, path: str) -> None:
         raise NotImplementedError
 
     async def typing(self, chat: str) -> None:
@@ -151,6 +151,6 @@ def outbox(platform: ScriptedPlatform, store: ChatStore) -> Outbox:
     return Outbox(platform, store, chance=lambda: 0.0)
 
 
-async def settled(answer: StreamedAnswer) -> State:
+async def settled(answer: StreamedAnswer) -> MessageState:
     """How an answer that is complete ended: the worst of its messages. Waits for as long as it takes."""
     return worst([await message.settled() for message in answer._messages])

@@ -13,7 +13,7 @@ from trunkline.agents.graph.hosting import LocalGraphHost, Models, Voices
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import Framer, decode, encode, frame
-from trunkline.wires.tryll.serve import Settings, TryllServer
+from trunkline.wires.tryll.serve import ServerSettings, TryllServer
 
 T = TypeVar("T", bound=m.Message)
 
@@ -116,7 +116,7 @@ async def served(
     pool = pool if pool is not None else ModelPool()
     (folder / "root").mkdir(exist_ok=True)
     graphs = LocalGraphHost(pool, str(folder / "root"), voices=voices)
-    server = TryllServer(graphs, Settings(**settings))
+    server = TryllServer(graphs, ServerSettings(**settings))
     host, port = await server.listen("127.0.0.1", 0)
     try:
         yield Served(server, host, port)

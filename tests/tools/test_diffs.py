@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from tests.conftest import require
 from trunkline.tools.diffs import split_lines, unified_diff
-from trunkline.tools.replacing import NoReplacement, Replacement, find_replacements, replaced
+from trunkline.tools.replacing import NoReplacement, TextChange, find_replacements, replaced
 
 NO_LIMIT = 10**9
 
 
-def diff(old: str, changes: list[Replacement], name: str = "file", limit: int = NO_LIMIT) -> str:
+def diff(old: str, changes: list[TextChange], name: str = "file", limit: int = NO_LIMIT) -> str:
     return unified_diff(old, changes, name, limit)
 
 
@@ -82,12 +82,12 @@ def test_changes_far_apart_are_hunks_of_their_own() -> None:
 
 
 def test_a_new_file_comes_from_nothing() -> None:
-    text = unified_diff("", [Replacement(0, 0, "one\ntwo")], "new", NO_LIMIT, created=True)
+    text = unified_diff("", [TextChange(0, 0, "one\ntwo")], "new", NO_LIMIT, created=True)
     assert text == "--- /dev/null\n+++ b/new\n@@ -0,0 +1,2 @@\n+one\n+two\n\\ No newline at end of file\n"
 
 
 def test_names_that_would_be_misread_are_quoted() -> None:
-    change = [Replacement(0, 1, "b")]
+    change = [TextChange(0, 1, "b")]
     assert diff("a\n", change, "my file").startswith("--- a/my file\t\n+++ b/my file\t\n")
     assert diff("a\n", change, 'q"\n').startswith('--- "a/q\\"\\n"\n')
     assert diff("a\n", change, "/etc/x").startswith("--- a/etc/x\n")
@@ -163,7 +163,7 @@ def test_too_long_a_diff_loses_whole_hunks_and_says_so() -> None:
 
 
 def test_the_first_hunk_is_there_even_if_it_is_too_long() -> None:
-    text = diff("a\n", [Replacement(0, 1, "x" * 1000)], limit=100)
+    text = diff("a\n", [TextChange(0, 1, "x" * 1000)], limit=100)
     assert "+xxx" in text
 
 
@@ -184,6 +184,6 @@ def test_a_file_replaced_as_a_whole_is_not_compared_line_by_line() -> None:
     old = "".join(f"old {number}\n" for number in range(50_000))
     new = "".join(f"new {number}\n" for number in range(50_000))
     started = time.process_time()
-    text = diff(old, [Replacement(0, len(old), new)])
+    text = diff(old, [TextChange(0, len(old), new)])
     assert time.process_time() - started < 5
     assert apply(old, text) == new

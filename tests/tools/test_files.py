@@ -10,7 +10,7 @@ import pytest
 
 from trunkline.tools import files
 from trunkline.tools.files import FileMemory, FileProblem, FileState, open_regular, read_whole, reason
-from trunkline.tools.threads import Abandoned, Stop
+from trunkline.tools.threads import Abandoned, StopFlag
 
 ONE, OTHER = FileState(1, 10, b"one"), FileState(2, 10, b"other")
 
@@ -80,19 +80,19 @@ def test_a_whole_file_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(files, "LARGEST_FILE", 10)
     (tmp_path / "a").write_bytes(b"x" * 10)
     (tmp_path / "b").write_bytes(b"x" * 11)
-    assert read_whole(str(tmp_path / "a"), Stop())[0] == b"x" * 10
+    assert read_whole(str(tmp_path / "a"), StopFlag())[0] == b"x" * 10
     with pytest.raises(FileProblem, match="larger than 10 bytes"):
-        read_whole(str(tmp_path / "b"), Stop())
+        read_whole(str(tmp_path / "b"), StopFlag())
 
 
 def test_files_of_the_system_that_claim_to_be_empty_are_read() -> None:
     if os.path.exists("/proc/self/status"):
-        assert b"Name:" in read_whole("/proc/self/status", Stop())[0]
+        assert b"Name:" in read_whole("/proc/self/status", StopFlag())[0]
 
 
 def test_reading_ends_when_nobody_waits(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"x")
-    stop = Stop()
+    stop = StopFlag()
     stop.set()
     with pytest.raises(Abandoned):
         read_whole(str(tmp_path / "a"), stop)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from trunkline.tools.mcp.messages import Unreadable, decode, encode, mended
+from trunkline.tools.mcp.messages import UnreadableAnswer, decode, encode, mended
 
 
 def test_messages_come_and_go_as_lines() -> None:
@@ -65,7 +65,7 @@ def test_an_answer_that_cannot_be_read_is_an_error_of_its_call(line: bytes) -> N
 
 
 def test_an_answer_that_does_not_say_to_what_is_told_apart_from_noise() -> None:
-    assert decode(b'{"jsonrpc": "2.0", "result": %s}' % DEEP) == Unreadable("nested deeper than 200 levels")
+    assert decode(b'{"jsonrpc": "2.0", "result": %s}' % DEEP) == UnreadableAnswer("nested deeper than 200 levels")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from trunkline.core.agent import AddMcpServer
 from trunkline.tools.mcp import sdk, servers
-from trunkline.tools.mcp.connection import Listed, Lost
+from trunkline.tools.mcp.connection import ConnectionLost, Listed
 from trunkline.tools.mcp.servers import McpServers
 
 
@@ -29,7 +29,7 @@ class Slow:
 
     async def start(self) -> None:
         if not await self.said:
-            raise Lost("is not there")
+            raise ConnectionLost("is not there")
         self._on_tools((Listed("send", "", {}),))
 
     async def close(self) -> None:

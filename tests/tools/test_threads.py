@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.loop import run as run_virtually
 from tests.support.patience import PATIENCE_SECONDS
-from trunkline.tools.threads import REPORT_SECONDS, Abandoned, Stop, in_thread, reporting
+from trunkline.tools.threads import REPORT_SECONDS, Abandoned, StopFlag, in_thread, reporting
 
 
 async def test_the_loop_goes_on_while_a_thread_blocks() -> None:
@@ -22,7 +22,7 @@ async def test_the_loop_goes_on_while_a_thread_blocks() -> None:
 
 
 async def test_what_it_raises_reaches_the_one_who_waits() -> None:
-    def work(stop: Stop) -> None:
+    def work(stop: StopFlag) -> None:
         raise PermissionError("no")
 
     with pytest.raises(PermissionError, match="no"):
@@ -32,7 +32,7 @@ async def test_what_it_raises_reaches_the_one_who_waits() -> None:
 async def test_cancelling_returns_at_once_and_the_thread_is_told() -> None:
     started, cancelled, ended = threading.Event(), threading.Event(), threading.Event()
 
-    def work(stop: Stop) -> None:
+    def work(stop: StopFlag) -> None:
         stop.check()
         started.set()
         cancelled.wait(PATIENCE_SECONDS)

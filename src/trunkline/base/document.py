@@ -18,10 +18,10 @@ from trunkline.base.document_yaml import (
     MAX_BYTES,
     DocumentError,
     Listing,
-    Node,
     Path,
     Scalar,
-    Table,
+    YamlNode,
+    YamlTable,
     compose,
 )
 from trunkline.base.nearest import hint_for
@@ -96,7 +96,7 @@ class _Source:
             return None
         place = node.place if node is not None else None
         for key in path:
-            if isinstance(node, Table) and isinstance(key, str) and key in node.members:
+            if isinstance(node, YamlTable) and isinstance(key, str) and key in node.members:
                 place, node = node.members[key]
             elif isinstance(node, Listing) and isinstance(key, int) and key < len(node.items):
                 node = node.items[key]
@@ -110,7 +110,7 @@ class Part:
     All of them raise `DocumentError`, with file, line, column and key.
     """
 
-    def __init__(self, node: Node, source: _Source, path: Path = (), place: Place | None = None) -> None:
+    def __init__(self, node: YamlNode, source: _Source, path: Path = (), place: Place | None = None) -> None:
         self._node = node
         self._source = source
         self._path = path
@@ -162,7 +162,7 @@ class Part:
     def all_members(self) -> dict[str, Part]:
         """The members of a mapping, whatever they are."""
         node = self._node
-        if not isinstance(node, Table):
+        if not isinstance(node, YamlTable):
             hint = "Write `NAME: value`, one to a line." if self._path else None
             raise self.wrong(f"must be a mapping, not {self._kind()}.", hint)
         return {
@@ -193,8 +193,8 @@ class Part:
     def walk(self) -> Iterator[Part]:
         """This part, and all that are in it."""
         yield self
-        if isinstance(self._node, Table | Listing):
-            inner = self.all_members().values() if isinstance(self._node, Table) else self.items()
+        if isinstance(self._node, YamlTable | Listing):
+            inner = self.all_members().values() if isinstance(self._node, YamlTable) else self.items()
             for part in inner:
                 yield from part.walk()
 
@@ -264,7 +264,7 @@ class Part:
     @property
     def is_mapping(self) -> bool:
         """Whether it has members."""
-        return isinstance(self._node, Table)
+        return isinstance(self._node, YamlTable)
 
     @property
     def is_null(self) -> bool:
@@ -300,10 +300,10 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _unplaced(value: Any) -> Node:
+def _unplaced(value: Any) -> YamlNode:
     """The tree of a JSON value."""
     if isinstance(value, dict):
-        return Table(None, value, {key: (None, _unplaced(member)) for key, member in value.items()})
+        return YamlTable(None, value, {key: (None, _unplaced(member)) for key, member in value.items()})
     if isinstance(value, list):
         return Listing(None, value, tuple(map(_unplaced, value)))
     if isinstance(value, str):

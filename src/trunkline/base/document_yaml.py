@@ -66,7 +66,7 @@ class DocumentError(ValueError):
         self.hint = hint
 
 
-class Node(Value):
+class YamlNode(Value):
     """Base of the three kinds of value. `place` is None where it is not known."""
 
     place: Place | None
@@ -74,7 +74,7 @@ class Node(Value):
     """All of it as plain JSON values."""
 
 
-class Scalar(Node):
+class Scalar(YamlNode):
     """One value: its text as written, and what YAML takes it for. `plain`: it stands there without quotes."""
 
     text: str
@@ -82,16 +82,16 @@ class Scalar(Node):
     plain: bool
 
 
-class Listing(Node):
+class Listing(YamlNode):
     """A list."""
 
-    items: tuple[Node, ...]
+    items: tuple[YamlNode, ...]
 
 
-class Table(Node):
+class YamlTable(YamlNode):
     """A mapping. Its keys are texts, each there once, with the place of each."""
 
-    members: dict[str, tuple[Place | None, Node]]
+    members: dict[str, tuple[Place | None, YamlNode]]
 
 
 def spelled(path: Path) -> str:
@@ -100,7 +100,7 @@ def spelled(path: Path) -> str:
     return f"`{text}`" if text else ""
 
 
-def compose(text: str, file: str, what: str, *, as_written: bool = False) -> Node | None:
+def compose(text: str, file: str, what: str, *, as_written: bool = False) -> YamlNode | None:
     """The tree of the one document in a text; None if it is empty.
 
     `as_written`: values are taken as they are written, so that those will do which JSON has not, such as `.inf`.
@@ -181,7 +181,7 @@ def _hint(problem: str, written: str) -> str | None:
 class _Anchor(Value):
     """A value that aliases may stand for, and how much it is."""
 
-    node: Node
+    node: YamlNode
     values: int
     chars: int
 
@@ -199,7 +199,7 @@ class _Composer:
         self._chars = 0
         self._aliased_chars = 0
 
-    def document(self) -> Node | None:
+    def document(self) -> YamlNode | None:
         import yaml
 
         loader = self._loader
@@ -214,7 +214,7 @@ class _Composer:
             raise DocumentError(self._file, _start(loader.get_event()), (), problem, hint="A file holds one document.")
         return root
 
-    def _node(self, path: Path) -> Node:
+    def _node(self, path: Path) -> YamlNode:
         import yaml
 
         event = self._loader.get_event()
@@ -225,7 +225,7 @@ class _Composer:
         self._count(place, 1)
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event.anchor, place, path)
-        node: Node
+        node: YamlNode
         if isinstance(event, yaml.ScalarEvent):
             node = self._scalar(event, place, path)
         elif isinstance(event, yaml.SequenceStartEvent):
@@ -263,23 +263,23 @@ class _Composer:
     def _listing(self, place: Place, path: Path) -> Listing:
         import yaml
 
-        items: list[Node] = []
+        items: list[YamlNode] = []
         while not self._loader.check_event(yaml.SequenceEndEvent):
             items.append(self._node((*path, len(items))))
         self._loader.get_event()
         return Listing(place, [item.value for item in items], tuple(items))
 
-    def _table(self, place: Place, path: Path) -> Table:
+    def _table(self, place: Place, path: Path) -> YamlTable:
         import yaml
 
-        members: dict[str, tuple[Place | None, Node]] = {}
+        members: dict[str, tuple[Place | None, YamlNode]] = {}
         while not self._loader.check_event(yaml.MappingEndEvent):
             at = _start(self._loader.peek_event())
             # What is wrong with a key is told of the mapping, and the place is the key's.
             key = self._node((*path, ""))
             if not isinstance(key, Scalar):
                 # `{{MESSAGE}}` is a mapping with a mapping for its key.
-                hint = QUOTE_PLACEHOLDERS if isinstance(key, Table) else None
+                hint = QUOTE_PLACEHOLDERS if isinstance(key, YamlTable) else None
                 raise self._wrong(at, path, "has a key that is not a text.", hint)
             if key.text == "<<" and key.plain:
                 raise self._wrong(at, path, "merges another mapping (`<<`), which is not read.", "Write the keys out.")
@@ -289,9 +289,9 @@ class _Composer:
                 raise self._wrong(at, path, f"has the key `{key.text}` twice.", hint)
             members[key.text] = (at, self._node((*path, key.text)))
         self._loader.get_event()
-        return Table(place, {name: node.value for name, (_, node) in members.items()}, members)
+        return YamlTable(place, {name: node.value for name, (_, node) in members.items()}, members)
 
-    def _alias(self, anchor: str | None, place: Place, path: Path) -> Node:
+    def _alias(self, anchor: str | None, place: Place, path: Path) -> YamlNode:
         found = self._anchors.get(anchor or "")
         if found is None:
             # Also inside of what it stands for, which would have no end.

@@ -1,4 +1,4 @@
-"""Bytes into lines, with a limit. Sans-IO: feed what was read, get what is complete.
+"""Bytes into lines, with a limit, and where lines go. Sans-IO: feed what was read, get what is complete.
 
 Lines end at a line feed and nowhere else: not at a carriage return, not at U+2028, and never inside a character that
 was split over two reads. A line over the limit is skipped and reported; the next one is read as usual, and no more
@@ -7,7 +7,26 @@ than the limit is ever held.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from trunkline.base.values import Value
+
+
+class LineOutput(Protocol):
+    """Where the agent's end of a wire writes its lines."""
+
+    @property
+    def congested(self) -> bool:
+        """Whether the peer is so far behind that the agent should wait."""
+
+    def write(self, data: bytes) -> None:
+        """Hold a line until `flush`."""
+
+    def flush(self) -> None:
+        """Send what is held."""
+
+    async def drain(self) -> None:
+        """Wait until it is not congested."""
 
 
 class OverlongLine(Value):

@@ -24,7 +24,7 @@ from urllib.parse import unquote
 
 from trunkline.base import paths
 from trunkline.base.values import Value
-from trunkline.chat.platform import File, FileType, Platform, SendFailed
+from trunkline.chat.platform import FileType, InboundFile, Platform, SendFailed
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ _TYPES: dict[str, FileType] = {
 }
 
 
-class Outgoing(Value):
+class OutgoingFile(Value):
     """A file that goes with an answer."""
 
     path: str
@@ -71,7 +71,7 @@ class Folder:
         digest = hashlib.sha256(chat.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         self.path = os.path.join(root, platform, digest)
 
-    async def fetch(self, platform: Platform, file: File, number: int) -> str:
+    async def fetch(self, platform: Platform, file: InboundFile, number: int) -> str:
         """Save a file that came; gives its path. `number` is that of its message.
 
         Raises:
@@ -91,7 +91,7 @@ class Folder:
             raise SendFailed(f"it has more than {most} bytes")
         return path
 
-    def picture(self, data: str, number: int) -> Outgoing | None:
+    def picture(self, data: str, number: int) -> OutgoingFile | None:
         """Keep a picture that a tool gave, in base64; None if it is none.
 
         Raises:
@@ -108,22 +108,22 @@ class Folder:
             return None
         name = f"picture.{kind.rpartition('/')[2]}"
         try:
-            return Outgoing(self._write("out", number, name, raw), "image", name)
+            return OutgoingFile(self._write("out", number, name, raw), "image", name)
         except OSError as error:
             raise SendFailed(f"it cannot be kept: {error.strerror or error}") from error
 
-    def text(self, text: str, name: str) -> Outgoing:
+    def text(self, text: str, name: str) -> OutgoingFile:
         """Keep a text that is too long for messages.
 
         Raises:
             SendFailed: it cannot be kept. The text is for people.
         """
         try:
-            return Outgoing(self._write("out", 0, name, text.encode("utf-8", "replace")), "file", name)
+            return OutgoingFile(self._write("out", 0, name, text.encode("utf-8", "replace")), "file", name)
         except OSError as error:
             raise SendFailed(f"it cannot be kept: {error.strerror or error}") from error
 
-    def copy(self, source: str, number: int, most: int) -> Outgoing | None:
+    def copy(self, source: str, number: int, most: int) -> OutgoingFile | None:
         """Keep a copy of a file to send; None if it cannot be read, or is not a regular file. May take a while.
 
         Raises:
@@ -147,7 +147,7 @@ class Folder:
                 _pour(reading, path, most)
             except OSError as error:
                 raise SendFailed(f"it cannot be kept: {error.strerror or error}") from error
-        return Outgoing(path, file_type(name), name)
+        return OutgoingFile(path, file_type(name), name)
 
     def prune(self, now: float | None = None) -> None:
         """Remove what came or went long ago."""

@@ -37,7 +37,7 @@ from trunkline.chat.opening import Opener
 from trunkline.chat.plain import inline, shown_name
 from trunkline.chat.platform import Inbound, Platform, Pressed
 from trunkline.chat.retry import CannotRetry, RetryTarget
-from trunkline.chat.senders import Senders, Verdict
+from trunkline.chat.senders import Senders, SenderVerdict
 from trunkline.core.faults import Fault
 
 logger = logging.getLogger(__name__)
@@ -165,7 +165,7 @@ class Bridge:
 
     def _refuse(self, sender: str, item: Inbound) -> None:
         """Tell a stranger, now and then. Nothing of theirs is kept, and nothing waits for them."""
-        if self._senders.judge(sender, self._clock()) is not Verdict.REFUSE:
+        if self._senders.judge(sender, self._clock()) is not SenderVerdict.REFUSE:
             return
         text = f"This bridge does not know you. Your id is `{inline(sender)}`; its owner can let you in."
         try:
@@ -173,12 +173,12 @@ class Bridge:
         except Fault as fault:
             logger.error("a stranger could not be refused: %s", fault)
 
-    def _noted(self, note: Note, verdict: Verdict, *, too_long: bool) -> None:
+    def _noted(self, note: Note, verdict: SenderVerdict, *, too_long: bool) -> None:
         """Do what is to be done with a message of somebody who is let in."""
-        if verdict is Verdict.SLOW_DOWN:
+        if verdict is SenderVerdict.SLOW_DOWN:
             text = "Too many messages: this one was not accepted. Wait a minute."
             self._conversation(note.inbound.chat).channel.conclude(note, "refused", text)
-        elif verdict is not Verdict.TAKE:
+        elif verdict is not SenderVerdict.TAKE:
             self._store.end(note, "refused")
         elif too_long:
             text = f"This message is longer than {self._opener.settings.max_chars} characters, and was not accepted."

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from trunkline.chat.attachments import Folder, Outgoing
+from trunkline.chat.attachments import Folder, OutgoingFile
 from trunkline.chat.context import BridgeContext
 from trunkline.chat.delivery.answer import StreamedAnswer
 from trunkline.chat.delivery.backoff import lasting
@@ -73,7 +73,7 @@ class Channel:
         except SendFailed as error:
             self.post(f"This cannot be shown: {error}.")
 
-    def send(self, file: Outgoing) -> None:
+    def send(self, file: OutgoingFile) -> None:
         """Put a file into the chat."""
         self._outbox.post_file(self.chat, file.path, file.type, file.name)
 

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from trunkline.chat.channel import Channel
 from trunkline.chat.context import BridgeContext
 from trunkline.chat.delivery.backoff import lasting
-from trunkline.chat.delivery.store import Kept
+from trunkline.chat.delivery.store import KeptChat
 from trunkline.chat.plain import inline
 from trunkline.core.agent import Decision
 from trunkline.core.faults import Fault, UnknownCall
@@ -69,9 +69,9 @@ class ChatSession:
         return self.kept.agent if stays else self._context.opener.settings.agent
 
     @property
-    def going_on(self) -> Kept:
+    def going_on(self) -> KeptChat:
         """What is kept of the session that the next message goes on with; of a new one, nothing."""
-        return Kept() if self._why_new() else self.kept
+        return KeptChat() if self._why_new() else self.kept
 
     async def opened(self) -> Session:
         """The session, as it is or opened now.
@@ -127,7 +127,7 @@ class ChatSession:
         with self._context.store.together():
             if self._news:
                 self._channel.remark(self._news)
-            self._keep(Kept(agent, session.id, known, settings.agents[agent], settings.workspace))
+            self._keep(KeptChat(agent, session.id, known, settings.agents[agent], settings.workspace))
             self._context.store.when_kept(self._told)
 
     def _told(self) -> None:
@@ -179,10 +179,10 @@ class ChatSession:
             if session is not None:
                 await session.close()
 
-    def _keep(self, kept: Kept) -> None:
+    def _keep(self, kept: KeptChat) -> None:
         if kept != self.kept:
             self._context.store.keep(self._context.platform.name, self._chat, kept)
             self._context.store.when_kept(lambda: self._kept(kept))
 
-    def _kept(self, kept: Kept) -> None:
+    def _kept(self, kept: KeptChat) -> None:
         self.kept = kept

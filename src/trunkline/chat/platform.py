@@ -42,7 +42,7 @@ class Button(Value):
     data: str
 
 
-class File(Value):
+class InboundFile(Value):
     """A file that came with a message. `ref` is the platform's own name for it: a URL, a file id."""
 
     type: FileType
@@ -59,7 +59,7 @@ class Inbound(Value):
     """Where answers go: a room, a channel, a private chat."""
     sender: str
     text: str
-    files: tuple[File, ...] = ()
+    files: tuple[InboundFile, ...] = ()
     sender_name: str = ""
     """For people; it proves nothing."""
     private: bool = False
@@ -100,6 +100,10 @@ class NotNow(SendFailed):
     def __init__(self, message: str, seconds: float | None = None) -> None:
         super().__init__(message)
         self.seconds = seconds
+
+
+class TokenRefused(NotNow):
+    """It does not accept our token, or not any more. What was to be sent can be, once there is another."""
 
 
 class Unclear(SendFailed):
@@ -155,7 +159,7 @@ class Platform(Protocol):
             SendFailed: or one of its children.
         """
 
-    async def fetch(self, file: File, path: str) -> None:
+    async def fetch(self, file: InboundFile, path: str) -> None:
         """Save a file that came with a message under `path`.
 
         Raises:

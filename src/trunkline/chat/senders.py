@@ -32,7 +32,7 @@ _MINUTE = 60.0
 T = TypeVar("T")
 
 
-class Verdict(Enum):
+class SenderVerdict(Enum):
     """What becomes of a message."""
 
     TAKE = "take"
@@ -100,18 +100,20 @@ class Senders:
         """Whether they may send as much as they like, and wait instead of being refused."""
         return sender in self._unlimited and self.allowed(sender)
 
-    def judge(self, sender: str, now: float, *, urgent: bool = False) -> Verdict:
+    def judge(self, sender: str, now: float, *, urgent: bool = False) -> SenderVerdict:
         """What becomes of a message that came now. An urgent one is taken from somebody who is too fast, too."""
         if not self.allowed(sender):
-            return Verdict.REFUSE if self._refuse(sender, now) else Verdict.IGNORE
+            return SenderVerdict.REFUSE if self._refuse(sender, now) else SenderVerdict.IGNORE
         if sender in self._unlimited:
-            return Verdict.TAKE
+            return SenderVerdict.TAKE
         buckets, rate = (self._urgent, URGENT_A_MINUTE) if urgent else (self._buckets, self._rate)
         bucket = buckets.get(sender) or Bucket(rate, now)
         _remember(buckets, sender, bucket)
         if bucket.take(now):
-            return Verdict.TAKE
-        return Verdict.SLOW_DOWN if _is_new(self._slowed, sender, now, SLOW_DOWN_SECONDS) else Verdict.IGNORE
+            return SenderVerdict.TAKE
+        return (
+            SenderVerdict.SLOW_DOWN if _is_new(self._slowed, sender, now, SLOW_DOWN_SECONDS) else SenderVerdict.IGNORE
+        )
 
     def may_be_told(self, sender: str, now: float) -> bool:
         """Whether somebody who pressed in vain is to hear of it, once in a while."""

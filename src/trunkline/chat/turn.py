@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from trunkline.chat import attachments
 from trunkline.chat.approval_prompts import ApprovalPrompts
-from trunkline.chat.attachments import Outgoing
+from trunkline.chat.attachments import OutgoingFile
 from trunkline.chat.channel import Channel
 from trunkline.chat.chat_session import DEAD_SESSION, ChatSession
 from trunkline.chat.commands import for_agent
@@ -159,11 +159,11 @@ class ChatTurn:
             raise ConfigError("There is nothing to answer in this message.")
         return UserMessage(text, tuple(paths), inbound.id, inbound.sender)
 
-    async def _outgoing(self, view: TurnView) -> tuple[list[Outgoing], list[str]]:
+    async def _outgoing(self, view: TurnView) -> tuple[list[OutgoingFile], list[str]]:
         """The files that go with the answer, and what to say of those that do not."""
         aside, folder, number = self._context.aside, self._channel.folder, self.note.id
         most = self._channel.limits.file_bytes
-        found: list[Outgoing | None] = []
+        found: list[OutgoingFile | None] = []
         complaints: list[str] = []
         for data in view.pictures:
             try:

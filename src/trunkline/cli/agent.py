@@ -19,7 +19,7 @@ from trunkline.base.claim import claim
 from trunkline.base.writing import EXIT_BROKEN_PIPE, write_all, write_or_drop
 from trunkline.cli import agent_options, opening
 from trunkline.cli.agent_options import EXIT_FAILED, EXIT_USAGE
-from trunkline.cli.arguments import HelpFormatter, Parser, Usage, count
+from trunkline.cli.arguments import HelpFormatter, Parser, UsageError, count
 from trunkline.core.faults import Fault
 from trunkline.core.redaction import Redaction
 from trunkline.store.waiting import when_free
@@ -82,11 +82,11 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     """
     options = agent_options.parse(_parser(), arguments, FLAGS_ONLY)
     if not options.json_stream:
-        raise Usage("say how to talk: `--json-stream`")
+        raise UsageError("say how to talk: `--json-stream`")
     if options.session_id is not None and options.resume is not None:
-        raise Usage("Cannot use --resume and --session-id together")
+        raise UsageError("Cannot use --resume and --session-id together")
     if options.no_session and (options.session_id is not None or options.resume is not None):
-        raise Usage("Cannot use --no-session with --session-id or --resume")
+        raise UsageError("Cannot use --no-session with --session-id or --resume")
     return options
 
 
@@ -101,7 +101,7 @@ def main(arguments: list[str]) -> NoReturn:
     agent_options.log_to_stderr(redactor)
     try:
         sys.exit(_serve(_Start(_parse(arguments)), reading, writing))
-    except Usage as error:
+    except UsageError as error:
         _fail(writing, streaming, redactor.text(str(error)), EXIT_USAGE)
     except Fault as fault:
         _fail(writing, streaming, redactor.text(str(fault)), EXIT_FAILED, retryable=fault.retryable)

@@ -16,7 +16,7 @@ from trunkline.base.redact import RedactingFilter, Redactor
 from trunkline.base.vocabulary import DEFAULT_ALLOW, EFFORTS
 from trunkline.base.writing import write_or_drop
 from trunkline.cli import opening
-from trunkline.cli.arguments import Parser, Usage, count, count_or_none, joined
+from trunkline.cli.arguments import Parser, UsageError, count, count_or_none, joined
 from trunkline.models.providers import NAMES, VARIABLES
 
 #: What a variable may say for a flag without a value.
@@ -90,14 +90,14 @@ def parse(parser: Parser, arguments: list[str], flags_only: tuple[str, ...]) -> 
 def _checked(action: argparse.Action, text: str, name: str) -> Any:
     if action.nargs == 0:
         if text.lower() not in (*_ON, *_OFF):
-            raise Usage(f"{name}: must be one of {', '.join(filter(None, (*_ON, *_OFF)))}, not `{text}`")
+            raise UsageError(f"{name}: must be one of {', '.join(filter(None, (*_ON, *_OFF)))}, not `{text}`")
         return text.lower() in _ON
     if action.choices is not None and text not in action.choices:
-        raise Usage(f"{name}: must be one of {', '.join(action.choices)}, not `{text}`")
+        raise UsageError(f"{name}: must be one of {', '.join(action.choices)}, not `{text}`")
     try:
         return action.type(text) if callable(action.type) else text
     except argparse.ArgumentTypeError as error:
-        raise Usage(f"{name}: {error}") from None
+        raise UsageError(f"{name}: {error}") from None
 
 
 def model_options(options: argparse.Namespace) -> dict[str, Any]:

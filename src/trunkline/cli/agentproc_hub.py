@@ -37,7 +37,7 @@ _OUTPUT_BYTES = 4096
 EXIT_MISSING = 1
 
 
-class Finding(Value):
+class ProfileFinding(Value):
     """What `doctor` found out about one profile."""
 
     name: str
@@ -201,7 +201,7 @@ def _write(path: str, text: str, *, force: bool) -> None:
         raise
 
 
-def examine(names: Sequence[str]) -> list[Finding]:
+def examine(names: Sequence[str]) -> list[ProfileFinding]:
     """Look at the programs of some profiles, all at once."""
     paths = {name: _path(name) for name in names}
     versions: dict[str, str] = {}
@@ -233,11 +233,11 @@ def _path(name: str) -> str | None:
     return sys.executable if command == hub.OWN_PROGRAM else find_program(command)
 
 
-def _finding(name: str, path: str | None, version: str) -> Finding:
+def _finding(name: str, path: str | None, version: str) -> ProfileFinding:
     program = hub.PROGRAMS[name]
     keys = tuple(key for key in program.keys if os.environ.get(key))
     advice = _advice(program, path, version, keys)
-    return Finding(name, program.command, path, version, keys, advice, hub.load(name).permission)
+    return ProfileFinding(name, program.command, path, version, keys, advice, hub.load(name).permission)
 
 
 def _advice(program: hub.ProfileProgram, path: str | None, version: str, keys: tuple[str, ...]) -> str:
@@ -272,12 +272,12 @@ def _version(program: Sequence[str]) -> str:
     return "".join(char for char in numbered[0] if char.isprintable())[:VERSION_CHARS] if numbered else ""
 
 
-def _finding_record(finding: Finding) -> dict[str, Any]:
+def _finding_record(finding: ProfileFinding) -> dict[str, Any]:
     record = {field: getattr(finding, field) for field in finding.__fields__}
     return {**record, "keys": list(finding.keys), "installed": finding.path is not None}
 
 
-def _print(findings: list[Finding]) -> None:
+def _print(findings: list[ProfileFinding]) -> None:
     here = [finding for finding in findings if finding.path is not None]
     if here:
         rows = [

@@ -402,11 +402,11 @@ def _parse(arguments: list[str]) -> _Options:
 
 def _parse_all(arguments: list[str]) -> _Options:
     from trunkline.cli import agentproc_run_options
-    from trunkline.cli.arguments import Usage
+    from trunkline.cli.arguments import UsageError
 
     options = _Options()
     try:
         vars(options).update(vars(agentproc_run_options.parse(arguments)))
-    except Usage as error:
+    except UsageError as error:
         raise ConfigError(f"{error}.", hint="Try `trunkline agentproc run --help`.") from None
     return options

@@ -36,9 +36,9 @@ def parse(given: list[str]) -> argparse.Namespace:
     found, unknown = parser.parse_known_args(arguments.joined(parser, given))
     missing = [action.option_strings[0] for action in required if getattr(found, action.dest) is None]
     if unknown:
-        raise arguments.Usage(_not_understood(unknown, parser, missing))
+        raise arguments.UsageError(_not_understood(unknown, parser, missing))
     if missing:
-        raise arguments.Usage(f"{_listed(missing)} {'is' if len(missing) == 1 else 'are'} missing")
+        raise arguments.UsageError(f"{_listed(missing)} {'is' if len(missing) == 1 else 'are'} missing")
     return found
 
 

@@ -23,7 +23,7 @@ from trunkline.base.values import Value
 from trunkline.base.writing import write_or_drop
 from trunkline.cli import agent_options, opening
 from trunkline.cli.agent_options import EXIT_FAILED, EXIT_USAGE
-from trunkline.cli.arguments import HelpFormatter, Parser, Usage
+from trunkline.cli.arguments import HelpFormatter, Parser, UsageError
 from trunkline.core.agent import Agent
 from trunkline.core.faults import ConfigError, Fault, SessionNotFound
 from trunkline.core.session import Session
@@ -110,7 +110,7 @@ def main(arguments: list[str]) -> NoReturn:
         reading, failing.writing = _claim()
         heard = _listen(failing.dialect, told, reading, explicit=options.protocol != "auto")
         sys.exit(agent_options.run(lambda: _serve(options, heard, (reading, failing.writing))))
-    except Usage as error:
+    except UsageError as error:
         failing.fail(f"{error}.", EXIT_USAGE)
     except Fault as fault:
         failing.fail(str(fault), EXIT_FAILED)
@@ -237,7 +237,7 @@ async def _agent(options: argparse.Namespace, workspace: str, with_model: dict[s
     return agent
 
 
-def _session_log(turn: TurnRequest, workspace: str, agent: str, *, kept: bool) -> opening.Opened:
+def _session_log(turn: TurnRequest, workspace: str, agent: str, *, kept: bool) -> opening.OpenedLog:
     """The log of a new conversation, or of the one that the bridge names.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 DEFAULT_WIDTH, MIN_WIDTH = 80, 40
 
 
-class Usage(Exception):
+class UsageError(Exception):
     """The command line is wrong."""
 
 
@@ -42,7 +42,7 @@ class Parser(argparse.ArgumentParser):
         return action
 
     def error(self, message: str) -> NoReturn:
-        raise Usage(message)
+        raise UsageError(message)
 
 
 def joined(parser: Parser, arguments: list[str]) -> list[str]:

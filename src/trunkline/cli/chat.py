@@ -123,7 +123,7 @@ def start(
         options = resumed(options)
         if options.given is None:
             _check_agent(options.agent, asks=text is not None)
-        keeper = trace.Keeper(options.record, options.sound)
+        keeper = trace.TraceFiles(options.record, options.sound)
         options = options.replace(sinks=(keeper,))
         try:
             code = _talked(options, text, "json" if as_json else "jsonl" if as_jsonl else "text")

@@ -22,7 +22,7 @@ from trunkline.base.values import Value
 from trunkline.cli import table
 
 if TYPE_CHECKING:
-    from trunkline.conform.kit import Check, Result, Suite
+    from trunkline.conform.kit import Check, CheckResult, Suite
     from trunkline.conform.report import Report
     from trunkline.conform.stage import Stage
     from trunkline.conform.wording import Wording
@@ -239,7 +239,7 @@ class _Progress:
         self._done = 0
         self._shown = sys.stderr.isatty()
 
-    def tell(self, result: Result) -> None:
+    def tell(self, result: CheckResult) -> None:
         self._done += 1
         if self._shown:
             click.echo(f"\r\x1b[K{self._done}/{self._total} {result.check.id}: {result.verdict}", nl=False, err=True)

@@ -18,7 +18,7 @@ from trunkline.cli.trace import refuse_to_replace
 from trunkline.core.faults import Fault
 
 if TYPE_CHECKING:
-    from trunkline.agents.graph.yaml_check import Finding, Report
+    from trunkline.agents.graph.yaml_check import Finding, GraphReport
 
 EXIT_PROBLEMS = 1
 
@@ -70,7 +70,7 @@ def _coloured(label: str) -> str:
     return padded if "NO_COLOR" in os.environ else click.style(padded, fg=_COLOURS[label], bold=True)
 
 
-def _record(file: str, report: Report) -> dict[str, Any]:
+def _record(file: str, report: GraphReport) -> dict[str, Any]:
     return {
         "file": file,
         "ok": report.graph is not None,

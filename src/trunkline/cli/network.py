@@ -25,7 +25,7 @@ from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.starting import require
 
 if TYPE_CHECKING:
-    from trunkline.network.network import Settings
+    from trunkline.network.network import NetworkSettings
 
 _PUBLIC = "Add `--public` if they may; put a server with TLS in front of it."
 
@@ -120,12 +120,12 @@ def serve(db: str | None, listen: str | None, public: bool, hosts: tuple[str, ..
     serving.serve(lambda stop: _serve(url, host, port, settings, stop))
 
 
-def settings_from(found: EffectiveConfig, environ: Mapping[str, str] = os.environ) -> Settings:
+def settings_from(found: EffectiveConfig, environ: Mapping[str, str] = os.environ) -> NetworkSettings:
     """What holds, as the network takes it."""
-    from trunkline.network.network import Settings
+    from trunkline.network.network import NetworkSettings
 
     limit = found["rate_limit"]
-    return Settings(
+    return NetworkSettings(
         admin_key=found["admin_key"],
         app_origin=found["app_origin"],
         hosts=tuple(found["hosts"]),
@@ -139,7 +139,7 @@ def settings_from(found: EffectiveConfig, environ: Mapping[str, str] = os.enviro
     )
 
 
-async def _serve(url: str, host: str, port: int, settings: Settings, stop: asyncio.Event) -> None:
+async def _serve(url: str, host: str, port: int, settings: NetworkSettings, stop: asyncio.Event) -> None:
     from trunkline.cli.agent_options import log_to_stderr
     from trunkline.network.network import Network
     from trunkline.network.open_database import open_database
@@ -159,7 +159,7 @@ def _tell_address(host: str, port: int) -> None:
     serving.told(f"The network is ready: {serving.shown(host, port)}/ (Ctrl-C ends it.)")
 
 
-def _secrets(settings: Settings, url: str) -> list[str]:
+def _secrets(settings: NetworkSettings, url: str) -> list[str]:
     try:
         password = unquote(urlsplit(url).password or "")
     except ValueError:

@@ -157,7 +157,7 @@ class OfAnotherDirectory(ConfigError):
         )
 
 
-class Opened(NamedTuple):
+class OpenedLog(NamedTuple):
     """A log that this process holds."""
 
     log: EventLog
@@ -210,7 +210,7 @@ def session_log(
     agent: str,
     anyway: bool = False,
     roams: bool = False,
-) -> Opened:
+) -> OpenedLog:
     """The log to write, held by this process from here on. It is kept who answers, and where.
 
     Another agent cannot go on with a session: it knows nothing of what the first one kept for itself. `anyway` begins
@@ -225,17 +225,17 @@ def session_log(
     if not kept:
         if resume is not None:
             raise SessionNotFound("Sessions are not kept here: `[session] enabled = false` in a configuration file.")
-        return Opened(MemoryLog(new_id(), keep=0), False)
+        return OpenedLog(MemoryLog(new_id(), keep=0), False)
     store = FileStore(paths.sessions_dir())
     if resume is None:
         begun = new_id() if session_id is None else session_id
-        return Opened(store.create(begun, workspace, agent), False)
+        return OpenedLog(store.create(begun, workspace, agent), False)
     session = _latest(store, workspace, agent) if resume == LATEST else resume
     log = store.open(session)
     owner = log.agent or agent
     is_moved = log.workspace != workspace
     if owner == agent and (anyway or roams or not is_moved):
-        return Opened(log, True, is_moved=is_moved and not roams)
+        return OpenedLog(log, True, is_moved=is_moved and not roams)
     if not anyway:
         log.close()
         raise OfAnotherAgent(log.session, owner) if owner != agent else OfAnotherDirectory(log.session, log.workspace)
@@ -243,10 +243,10 @@ def session_log(
 
     before = dialogue(log.read())
     log.close()
-    return Opened(store.create(new_id(), workspace, agent), False, before)
+    return OpenedLog(store.create(new_id(), workspace, agent), False, before)
 
 
-async def settle(session: Session, opened: Opened) -> str | None:
+async def settle(session: Session, opened: OpenedLog) -> str | None:
     """Tell an agent what was said in the session of another, and take back what was granted in another directory.
 
     Gives what people should know of it.

@@ -193,7 +193,7 @@ def export(session: str, form: str, everything: bool) -> None:
         click.echo(line)
 
 
-def _jsonl(kept: shelf.Kept, everything: bool) -> Iterator[bytes]:
+def _jsonl(kept: shelf.SessionView, everything: bool) -> Iterator[bytes]:
     info = kept.info
     yield jsontext.dumps(
         {
@@ -211,7 +211,7 @@ def _jsonl(kept: shelf.Kept, everything: bool) -> Iterator[bytes]:
             yield records.encode(record)
 
 
-def _markdown(kept: shelf.Kept) -> Iterator[str]:
+def _markdown(kept: shelf.SessionView) -> Iterator[str]:
     info = kept.info
     yield f"# Session `{printable_line(info.id)}`\n"
     yield f"Workspace `{printable_line(info.workspace)}`, created {when(info.created)}.\n"

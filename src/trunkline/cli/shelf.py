@@ -18,9 +18,9 @@ from trunkline.core.faults import SessionHeld, SessionNotFound
 from trunkline.core.log import SessionInfo
 from trunkline.store import logfile, names
 from trunkline.store.files import FileStore
-from trunkline.store.view import View as Kept
+from trunkline.store.view import SessionView
 
-__all__ = ["LATEST", "Glance", "Kept", "completions", "glance", "named", "read", "remove", "sessions"]
+__all__ = ["LATEST", "SessionGlance", "SessionView", "completions", "glance", "named", "read", "remove", "sessions"]
 
 LATEST = "latest"
 
@@ -31,7 +31,7 @@ GLANCE_RECORDS = 100
 MOST_NAMED = 5
 
 
-class Glance(Value):
+class SessionGlance(Value):
     """What tells a session from others: its first message, and how many there were."""
 
     title: str
@@ -68,7 +68,7 @@ def named(session: str) -> str:
     raise SessionNotFound(f"Session '{names.shown(session)}' not found.", hint=_suggestion(session, known))
 
 
-def read(session: str) -> Kept:
+def read(session: str) -> SessionView:
     """A session, or with `latest` the one used last in the current directory. It is not taken from who is writing it.
 
     Raises:
@@ -78,21 +78,21 @@ def read(session: str) -> Kept:
     return _store().peek(_latest(os.getcwd()) if session == LATEST else named(session))
 
 
-def glance(info: SessionInfo) -> Glance:
+def glance(info: SessionInfo) -> SessionGlance:
     """What a session is about, as far as its log can be read."""
     try:
         fd = os.open(_log(info.id), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
-        return Glance("", 0)
+        return SessionGlance("", 0)
     try:
         return _glance(fd)
     except (OSError, logfile.NotALog):
-        return Glance("", 0)
+        return SessionGlance("", 0)
     finally:
         os.close(fd)
 
 
-def _glance(fd: int) -> Glance:
+def _glance(fd: int) -> SessionGlance:
     def read_at(length: int, offset: int) -> bytes:
         return os.pread(fd, length, offset)
 
@@ -107,7 +107,7 @@ def _glance(fd: int) -> Glance:
     title = next((event.message.text for event in first if isinstance(event, TurnStarted)), "")
     # Outside turns the number is 0.
     turns = (envelope.turn for envelope in envelopes(logfile.lines_backward(read_at, start, end)))
-    return Glance(" ".join(title.split()), next(filter(None, turns), 0))
+    return SessionGlance(" ".join(title.split()), next(filter(None, turns), 0))
 
 
 def remove(session: str) -> None:

@@ -60,7 +60,7 @@ def _nodes(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [node for node in nodes if isinstance(node, Mapping)] if isinstance(nodes, list) else []
 
 
-class Keeper:
+class TraceFiles:
     """A sink that keeps what happened in the last turn, and what was said aloud, in files."""
 
     congested = False

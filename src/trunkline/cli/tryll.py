@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import ssl
 
     from trunkline.agents.graph.hosting import Models
-    from trunkline.agents.graph.recorded import Records
+    from trunkline.agents.graph.recorded import ConversationRecords
     from trunkline.base.redact import Redactor
 
 DEFAULT_LISTEN = str(settings_of("tryll")["listen"].default)
@@ -182,7 +182,7 @@ async def _serve(
     models_dir: str | None,
     storage_root: str | None,
     among: Callable[[Models], AgentModels],
-    records: Records | None,
+    records: ConversationRecords | None,
     token: str,
     tls: ssl.SSLContext | None,
     stop: asyncio.Event,
@@ -190,7 +190,7 @@ async def _serve(
     from trunkline.agents.graph.hosting import LocalGraphHost
     from trunkline.agents.graph.pool import ModelPool
     from trunkline.agents.graph.vectors import VectorStore
-    from trunkline.wires.tryll.serve import Settings, TryllServer
+    from trunkline.wires.tryll.serve import ServerSettings, TryllServer
 
     # Each client is one.
     open_files.allow_many()
@@ -198,7 +198,7 @@ async def _serve(
     pool = ModelPool(models_dir=models_dir)
     vectors = VectorStore(os.path.join(cache, "tryll-vectors"))
     graphs = LocalGraphHost(among(pool), storage_root, vectors, records=records)
-    server = TryllServer(graphs, Settings(token=token))
+    server = TryllServer(graphs, ServerSettings(token=token))
     try:
         try:
             real_host, real_port = await server.listen(host, port, tls)
@@ -213,12 +213,12 @@ async def _serve(
         await graphs.close()
 
 
-def _records(workspace: str | None, secrets: Redactor) -> Records:
+def _records(workspace: str | None, secrets: Redactor) -> ConversationRecords:
     """Where conversations are kept: where all sessions are, and without secrets."""
-    from trunkline.agents.graph.recorded import Records
+    from trunkline.agents.graph.recorded import ConversationRecords
     from trunkline.store.files import FileStore
 
-    return Records(FileStore(paths.sessions_dir()), os.path.abspath(workspace or "."), secrets)
+    return ConversationRecords(FileStore(paths.sessions_dir()), os.path.abspath(workspace or "."), secrets)
 
 
 def _collect_seldom() -> None:

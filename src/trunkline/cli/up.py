@@ -24,7 +24,7 @@ from trunkline.cli.up_services import services
 from trunkline.cli.wrapping import fitted
 from trunkline.core.faults import Fault
 from trunkline.demo.showcase import play
-from trunkline.demo.showcase_view import JsonView, PlainView, RichView, Trial
+from trunkline.demo.showcase_view import JsonView, NextStep, PlainView, RichView
 from trunkline.exchange.alone import alone
 from trunkline.exchange.service import Service
 from trunkline.exchange.supervisor import Pace, State, Supervisor
@@ -43,27 +43,29 @@ Main = Callable[[asyncio.Event], Awaitable[int]]
 
 
 TRIALS = (
-    Trial("a coding agent in this terminal, with your key, your Ollama or a model that was pulled", "trunkline chat"),
-    Trial(
+    NextStep(
+        "a coding agent in this terminal, with your key, your Ollama or a model that was pulled", "trunkline chat"
+    ),
+    NextStep(
         "an agent that echoes, as a host would spawn it",
         """echo '{"type":"message","msg_id":"m1","input":"Anybody?"}' | trunkline agent --json-stream --agent echo""",
     ),
-    Trial(
+    NextStep(
         "the agent of this conversation, with you as its host: type a line such as the ones above",
         "trunkline agent --json-stream --agent scripted --script tour",
     ),
-    Trial(
+    NextStep(
         "the protocol's requirements, checked one by one against that agent, or against yours",
         "trunkline conform jsonstream -- trunkline agent --json-stream --agent scripted --script conformance",
     ),
-    Trial("every message of the protocol, as JSON Schema", "trunkline schema jsonstream"),
-    Trial("a network of agents that lives: a chain, pages in your browser, and an agent at work", "trunkline up"),
-    Trial("the chat bridge, with this terminal as its chat", "trunkline bridge run terminal --agent echo"),
-    Trial(
+    NextStep("every message of the protocol, as JSON Schema", "trunkline schema jsonstream"),
+    NextStep("a network of agents that lives: a chain, pages in your browser, and an agent at work", "trunkline up"),
+    NextStep("the chat bridge, with this terminal as its chat", "trunkline bridge run terminal --agent echo"),
+    NextStep(
         "graph agents on local models, for games and apps; `trunkline tryll chat` talks to them",
         "trunkline tryll serve",
     ),
-    Trial("the command-line agents that it could run, and which of them are here", "trunkline agentproc hub doctor"),
+    NextStep("the command-line agents that it could run, and which of them are here", "trunkline agentproc hub doctor"),
 )
 
 

@@ -52,7 +52,7 @@ class Check(Value):
     requirement: str
 
 
-class Result(Value):
+class CheckResult(Value):
     """What became of a check. `conversations` name the records that show it."""
 
     check: Check
@@ -165,8 +165,8 @@ class Suite(Generic[S]):
         stage: Callable[[str], S],
         *,
         jobs: int,
-        on_result: Callable[[Result], None] = lambda result: None,
-    ) -> tuple[list[Result], list[Record]]:
+        on_result: Callable[[CheckResult], None] = lambda result: None,
+    ) -> tuple[list[CheckResult], list[Record]]:
         """Run checks, at most `jobs` at a time.
 
         `stage` makes the place for the check of that name. Results come in the order of `checks`; `on_result` hears of
@@ -188,7 +188,7 @@ class Suite(Generic[S]):
 
 class _Run(Generic[S]):
     def __init__(
-        self, suite: Suite[S], stage: Callable[[str], S], jobs: int, on_result: Callable[[Result], None]
+        self, suite: Suite[S], stage: Callable[[str], S], jobs: int, on_result: Callable[[CheckResult], None]
     ) -> None:
         self._suite = suite
         self._stage = stage
@@ -201,7 +201,7 @@ class _Run(Generic[S]):
         self._closed: str | None = None
         self._has_started = False
 
-    async def run(self, checks: Sequence[Check]) -> tuple[list[Result], list[Record]]:
+    async def run(self, checks: Sequence[Check]) -> tuple[list[CheckResult], list[Record]]:
         self._judges = {check.id: judge for check in checks if (judge := self._suite.judge_of(check.id))}
         self._wanted = {check.id for check in checks}
         results = {}
@@ -220,7 +220,7 @@ class _Run(Generic[S]):
         records = [record for name in (TOUR, *self._suite.checks) for record in self._records.get(name, ())]
         return [results[check.id] for check in checks], records
 
-    async def _play(self, check: Check) -> Result:
+    async def _play(self, check: Check) -> CheckResult:
         scene = self._suite.scene_of(check.id)
         if scene is None:
             raise LookupError(f"`{check.id}` is not an active check")
@@ -228,7 +228,7 @@ class _Run(Generic[S]):
             began = time.monotonic()
             verdict, reason = await self._perform(check.id, scene)
             names = tuple(record.name for record in self._records.get(check.id, ()))
-        result = Result(check, verdict, reason, time.monotonic() - began, names)
+        result = CheckResult(check, verdict, reason, time.monotonic() - began, names)
         if check.id in self._wanted:
             self._on_result(result)
         return result
@@ -266,20 +266,20 @@ class _Run(Generic[S]):
                 self._findings.setdefault(id, []).append((record.name, judge(record)))
             record.seal()
 
-    def _pronounce(self, check: Check) -> Result:
+    def _pronounce(self, check: Check) -> CheckResult:
         findings = self._findings.get(check.id, [])
         wrong = [(name, found.problem) for name, found in findings if found.problem is not None]
         if wrong:
             name, problem = wrong[0]
             more = f" (and in {len(wrong) - 1} more)" if len(wrong) > 1 else ""
             shown = tuple(name for name, _ in wrong)
-            result = Result(check, "failed", f"{problem}, in the conversation `{name}`{more}", 0.0, shown)
+            result = CheckResult(check, "failed", f"{problem}, in the conversation `{name}`{more}", 0.0, shown)
         elif sum(found.looked_at for _, found in findings) == 0:
             reason = self._closed or "none of the conversations held what this is about"
-            result = Result(check, "not exercised", reason)
+            result = CheckResult(check, "not exercised", reason)
         else:
             shown = tuple(name for name, found in findings if found.looked_at)
-            result = Result(check, "passed", "", 0.0, shown)
+            result = CheckResult(check, "passed", "", 0.0, shown)
         self._on_result(result)
         return result
 

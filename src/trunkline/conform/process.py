@@ -12,7 +12,7 @@ from trunkline.base.lines import LineSplitter, OverlongLine
 from trunkline.base.process import Input, StderrTail
 from trunkline.base.process_async import AsyncChild, spawn_async
 from trunkline.base.watchdog import HAS_PROC, all_pids, read_stat
-from trunkline.conform.record import Entry, Record
+from trunkline.conform.record import Record, RecordEntry
 
 #: The longest line that is read from a target: four times what a bridge has to read.
 MAX_LINE = 64 * 1024 * 1024
@@ -28,7 +28,7 @@ def nothing(line: bytes) -> None:
     """Hears nothing in a line."""
 
 
-class Running:
+class RunningTarget:
     """One running target. Made by `start`, ended by `close`.
 
     `hear` is given each line of standard output, without its line feed; what it returns is kept in the record.
@@ -53,7 +53,7 @@ class Running:
     @classmethod
     async def start(
         cls, argv: Sequence[str], cwd: str, env: Mapping[str, str], record: Record, stdin: Input, hear: Hear = nothing
-    ) -> Running:
+    ) -> RunningTarget:
         """Start a process.
 
         Raises:
@@ -154,7 +154,7 @@ async def output_of(child: AsyncChild, record: Record) -> AsyncIterator[tuple[by
         yield b"", [line]
 
 
-def note(record: Record, line: bytes | OverlongLine, hear: Hear) -> Entry:
+def note(record: Record, line: bytes | OverlongLine, hear: Hear) -> RecordEntry:
     """Keep a line of the target, with what is heard in it; of one that is too long only how long it is."""
     if isinstance(line, OverlongLine):
         return record.add("agent", b"(a line of %d bytes)" % line.size)

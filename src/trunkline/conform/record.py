@@ -26,7 +26,7 @@ Roles = tuple[str, str]
 HOST_AND_AGENT: Roles = ("host", "agent")
 
 
-class Entry(Value):
+class RecordEntry(Value):
     """One line. `who` wrote it: the host (the kit in that role), the target, or the kit as a remark of its own."""
 
     at: float
@@ -44,7 +44,7 @@ class Record:
         self.roles = roles
         """What the kit is to the target, and what the target is."""
         self.argv = argv
-        self.entries: list[Entry] = []
+        self.entries: list[RecordEntry] = []
         self.exit_code: int | None = None
         self.was_killed = False
         """The kit ended the process: what it was writing may be cut off."""
@@ -54,9 +54,9 @@ class Record:
         self._started = time.monotonic()
         self._sealed: dict[str, Any] | None = None
 
-    def add(self, who: Who, line: bytes, data: Any = None, *, at: float | None = None) -> Entry:
+    def add(self, who: Who, line: bytes, data: Any = None, *, at: float | None = None) -> RecordEntry:
         """Keep one line, with the time since the start. What is told later says when it was, and stands there."""
-        entry = Entry((time.monotonic() if at is None else at) - self._started, who, line, data)
+        entry = RecordEntry((time.monotonic() if at is None else at) - self._started, who, line, data)
         if at is None:
             self.entries.append(entry)
         else:
@@ -93,7 +93,7 @@ class Record:
         }
 
 
-def _exported(entry: Entry, who: str) -> dict[str, Any]:
+def _exported(entry: RecordEntry, who: str) -> dict[str, Any]:
     text = entry.line[: 4 * REPORT_LINE_CHARS].decode("utf-8", "backslashreplace")
     if len(text) > REPORT_LINE_CHARS or len(entry.line) > 4 * REPORT_LINE_CHARS:
         text = f"{text[:REPORT_LINE_CHARS]}... ({len(entry.line)} bytes)"

@@ -11,7 +11,7 @@ from trunkline import __version__
 from trunkline.base import jsontext
 from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
-from trunkline.conform.kit import TIERS, VERDICTS, Check, Result
+from trunkline.conform.kit import TIERS, VERDICTS, Check, CheckResult
 from trunkline.conform.record import Record
 
 #: How a requirement that was not met is counted, in one sentence for every report.
@@ -27,7 +27,7 @@ class Report(Value):
     started: str
     """When, in ISO 8601."""
     seconds: float
-    results: tuple[Result, ...]
+    results: tuple[CheckResult, ...]
     records: tuple[Record, ...]
     redactor: Redactor
     left_out: int = 0
@@ -121,7 +121,7 @@ def check_data(check: Check) -> dict[str, Any]:
     return {"id": check.id, "tier": check.tier, "section": check.section, "requirement": check.requirement}
 
 
-def _result_data(result: Result) -> dict[str, Any]:
+def _result_data(result: CheckResult) -> dict[str, Any]:
     return check_data(result.check) | {
         "result": result.verdict,
         "reason": result.reason,

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 from trunkline.base.process import Input
 from trunkline.base.values import Value
 from trunkline.conform.probe import AGENT_LOCK
-from trunkline.conform.process import Hear, Running, nothing
+from trunkline.conform.process import Hear, RunningTarget, nothing
 from trunkline.conform.record import Record, Roles
 
 _LOOK_SECONDS = 0.02
@@ -82,13 +82,15 @@ class ProgramStage(Stage):
         """
         return {**os.environ, "TRUNKLINE_HOME": str(self.folder / "home"), **own, **program.env}
 
-    async def run(self, record: Record, env: Mapping[str, str], stdin: Input = "pipe", hear: Hear = nothing) -> Running:
+    async def run(
+        self, record: Record, env: Mapping[str, str], stdin: Input = "pipe", hear: Hear = nothing
+    ) -> RunningTarget:
         """Start what the record is of, in the workspace; do not wait.
 
         Raises:
             SpawnError: it could not be started.
         """
-        running = await Running.start(record.argv, str(self.workspace), env, record, stdin, hear)
+        running = await RunningTarget.start(record.argv, str(self.workspace), env, record, stdin, hear)
         return self.opened(record, running)
 
     async def close(self) -> None:

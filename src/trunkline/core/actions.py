@@ -32,7 +32,7 @@ class GoOn(Action):
     message: UserMessage
 
 
-class Answer(Action):
+class Decide(Action):
     """Tell the agent a decision, then report `resolved`."""
 
     turn: int

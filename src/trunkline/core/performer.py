@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from trunkline.core import faults
-from trunkline.core.actions import Abandon, Action, Answer, Begin, Cancel, Emit, GoOn
+from trunkline.core.actions import Abandon, Action, Begin, Cancel, Decide, Emit, GoOn
 from trunkline.core.agent import AddHistory, AddMcpServer, Change, Conversation, Decision
 from trunkline.core.events import (
     Event,
@@ -114,7 +114,7 @@ class Performer:
                     self.idle.clear()
                     self._beginning = partial(self._begin, turn, message, goes_on=isinstance(action, GoOn))
                     self._enqueue(self._beginning)
-                case Answer(turn=turn, call_id=call_id, decision=decision):
+                case Decide(turn=turn, call_id=call_id, decision=decision):
                     self._enqueue(partial(self._decide, turn, call_id, decision))
                 case Cancel(turn=turn):
                     self._ender = self._loop.create_task(self._cancel(turn), name=f"cancel turn {turn}")

@@ -23,7 +23,7 @@ from enum import Enum
 from typing import Literal
 
 from trunkline.base.vocabulary import Mode
-from trunkline.core.actions import Abandon, Action, Answer, Begin, Cancel, Emit, GoOn
+from trunkline.core.actions import Abandon, Action, Begin, Cancel, Decide, Emit, GoOn
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.approvals import Policy, Verdict
 from trunkline.core.events import (
@@ -350,7 +350,7 @@ class Turns:
         turn.reasons.pop(request.call_id, None)
         if self.state is State.ENDING:
             turn.put(request.call_id, CallState.CLOSED)
-            return [Answer(turn.number, request.call_id, Deny(STOPPED))]
+            return [Decide(turn.number, request.call_id, Deny(STOPPED))]
         verdict = self._verdict(request)
         if verdict == "ask":
             turn.put(request.call_id, CallState.PENDING)
@@ -373,7 +373,7 @@ class Turns:
             turn.put(call_id, CallState.DENYING)
             turn.reasons[call_id] = reason
             decision = Deny(reason)
-        return [Answer(turn.number, call_id, decision)]
+        return [Decide(turn.number, call_id, decision)]
 
     def _release(self) -> list[Action]:
         """Approve the pending requests that the policy no longer asks about."""

@@ -80,7 +80,7 @@ class NetworkService:
 
     async def run(self, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
         from trunkline.base import paths
-        from trunkline.network.network import Network, Settings
+        from trunkline.network.network import Network, NetworkSettings
         from trunkline.network.open_database import open_database
         from trunkline.network.serving import serve
 
@@ -94,7 +94,7 @@ class NetworkService:
 
         database = await open_database(f"sqlite:///{os.path.join(world.home, 'network.db')}")
         try:
-            network = Network(database, Settings(home=world.home))
+            network = Network(database, NetworkSettings(home=world.home))
             await serve(network, "127.0.0.1", _free_port(world.network_port), stop, begun)
         finally:
             world.network_up.clear()

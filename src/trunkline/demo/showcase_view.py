@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Write = Callable[[str], None]
 
 
-class Trial(Value):
+class NextStep(Value):
     """Something to try next: what one sees then, and what to type."""
 
     what: str
@@ -36,7 +36,7 @@ class PlainView:
         who = "host  -> agent" if line.by_host else "agent -> host "
         self._write(f"{who}  {line.caption}\n    {_text(line)}\n")
 
-    def finish(self, trials: tuple[Trial, ...]) -> None:
+    def finish(self, trials: tuple[NextStep, ...]) -> None:
         """Say what to try next."""
         self._write("\nThat was the JSON stream. Try next:\n")
         for trial in trials:
@@ -59,7 +59,7 @@ class JsonView:
         }
         self._write(jsontext.dumps(record).decode() + "\n")
 
-    def finish(self, trials: tuple[Trial, ...]) -> None:
+    def finish(self, trials: tuple[NextStep, ...]) -> None:
         """A transcript has no advice in it."""
 
 
@@ -87,7 +87,7 @@ class RichView:
         JSONHighlighter().highlight(body)
         self._console.print(Padding(body, (0, 0, 0, 4)))
 
-    def finish(self, trials: tuple[Trial, ...]) -> None:
+    def finish(self, trials: tuple[NextStep, ...]) -> None:
         """Say what to try next."""
         from rich.text import Text
 

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from trunkline.base import http
-from trunkline.models.fetch_index import ACCEPT, Places
+from trunkline.models.fetch_index import ACCEPT, IndexSettings
 
 if TYPE_CHECKING:
     import ssl
@@ -62,7 +62,7 @@ class RequestFailed(Exception):
         self.seconds = seconds
 
 
-def make_client(places: Places) -> httpx.AsyncClient:
+def make_client(places: IndexSettings) -> httpx.AsyncClient:
     """A client that goes the way which pip's settings say, and where they say nothing, the usual variables.
 
     Raises:

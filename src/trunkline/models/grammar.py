@@ -74,7 +74,7 @@ def answer(tools: Sequence[ToolSpec], *, must_call: bool = False) -> str:
 
     With `must_call` it is a call and nothing else.
     """
-    rules = Rules()
+    rules = GrammarRules()
     arguments = [_Schema(rules, f"t{number}", tool.schema).arguments() for number, tool in enumerate(tools)]
     calls = dict(zip((tool.name for tool in tools), arguments, strict=True))
     rules.add("call", " | ".join(f'{_literal(_begin(name, PLAIN))} {inner} "}}"' for name, inner in calls.items()))
@@ -100,12 +100,12 @@ def _begin(name: str, way: tuple[str, str, str]) -> str:
 
 def value(schema: Any) -> str:
     """The grammar of a JSON value that fits a schema."""
-    rules = Rules()
+    rules = GrammarRules()
     rules.add("root", _Schema(rules, "v", schema).rule())
     return rules.text()
 
 
-def _add_text(rules: Rules, mark: str, then: str) -> None:
+def _add_text(rules: GrammarRules, mark: str, then: str) -> None:
     """Add `text0`: text that ends anywhere, or goes on with another rule as soon as it holds the mark.
 
     One rule for each number of the mark's characters that were just written: the automaton of Knuth, Morris and Pratt.
@@ -123,7 +123,7 @@ def _text_or(mark_begin: str, steps: Mapping[str, str]) -> str:
     return " | ".join((*choices, f"[^{''.join(map(_in_class, onward))}] text0"))
 
 
-def _add_beginnings(rules: Rules, known: Mapping[str, str]) -> str:
+def _add_beginnings(rules: GrammarRules, known: Mapping[str, str]) -> str:
     """Add a rule for an answer that goes on as told if it begins in one of some known ways, and is text otherwise.
 
     One rule for each beginning of a known way.
@@ -143,7 +143,7 @@ def _add_beginnings(rules: Rules, known: Mapping[str, str]) -> str:
     return name_of("")
 
 
-class Rules:
+class GrammarRules:
     """Rules by name, in the order in which they were needed."""
 
     def __init__(self) -> None:
@@ -176,7 +176,7 @@ class Rules:
 class _Schema:
     """One schema on its way into rules whose names begin with a prefix of its own."""
 
-    def __init__(self, rules: Rules, prefix: str, schema: Any) -> None:
+    def __init__(self, rules: GrammarRules, prefix: str, schema: Any) -> None:
         self._rules = rules
         self._prefix = prefix
         self._schema = schema

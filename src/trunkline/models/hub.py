@@ -23,7 +23,7 @@ from trunkline.core.faults import ConfigError, DownloadFailed
 from trunkline.models import fetch_http
 from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, ONNX, TOKENIZER, CatalogEntry, ModelFile, is_file_name
 from trunkline.models.endpoint import host_of, is_own_machine
-from trunkline.models.fetch_index import Places
+from trunkline.models.fetch_index import IndexSettings
 
 if TYPE_CHECKING:
     import httpx
@@ -110,7 +110,7 @@ async def find(name: str) -> HubModel:
     if parts is None:
         raise ConfigError(f"`{name}` is not the name of a model on a hub.", hint="Write `owner/repository[:file]`.")
     repository, wanted = parts
-    async with fetch_http.make_client(Places(())) as client:
+    async with fetch_http.make_client(IndexSettings(())) as client:
         told = await _told(client, repository)
     files = _files(told)
     models = _models(files)

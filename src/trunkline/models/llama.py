@@ -20,7 +20,7 @@ from typing import Any
 from trunkline.core.faults import ProviderError
 from trunkline.models.engines import Slot, cost
 from trunkline.models.llama_server import LlamaServer
-from trunkline.models.llama_slots import Places
+from trunkline.models.llama_slots import SlotPool
 from trunkline.models.overflow import PromptTooLong, is_too_long, too_long
 
 #: What every request asks for. A piece for each batch of the prompt: in answer to it the request can be given up.
@@ -46,7 +46,7 @@ class Llama:
         self.window = window
         self._reserve = reserve
         self._server: LlamaServer | None = server
-        self._places = Places(places)
+        self._places = SlotPool(places)
         self._threads = ThreadPoolExecutor(places, thread_name_prefix="trunkline-llama")
         self._runs: set[_Run] = set()
 

@@ -13,7 +13,7 @@ from weakref import ref
 from trunkline.models.engines import Slot
 
 
-class Places:
+class SlotPool:
     """So many places, numbered from 0. For one event loop."""
 
     def __init__(self, count: int) -> None:

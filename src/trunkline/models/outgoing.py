@@ -1,7 +1,7 @@
 """A conversation as providers accept it, message by message, at a cost that does not grow with what was sent before.
 
 Providers refuse a conversation in which a call has no result or a result no call, in which a side speaks twice or an
-assistant first. `repaired` makes one that they accept out of any; `Outgoing` does so only where it is needed, and
+assistant first. `repaired` makes one that they accept out of any; `RequestWriter` does so only where it is needed, and
 remembers the bytes of every message that it has seen.
 """
 
@@ -74,7 +74,7 @@ class _Conversation:
             self.known = {key: one for key, one in self.known.items() if key in current}
 
 
-class Outgoing:
+class RequestWriter:
     """Writes conversations in one format.
 
     `encode` gives the bytes of a message: never none for the user's, none for an assistant's that has nothing to send.

@@ -15,7 +15,7 @@ from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 from trunkline.network import abi as abis
 from trunkline.network import sources
-from trunkline.network.network import SEPOLIA_ID, Settings
+from trunkline.network.network import SEPOLIA_ID, NetworkSettings
 from trunkline.network.refusal import Refused
 
 #: One exchange, from connecting to the last byte.
@@ -50,7 +50,7 @@ class _Busy(Exception):
 class Explorer:
     """Asks for contracts. Belongs to the event loop."""
 
-    def __init__(self, settings: Settings, *, pause: Pause = asyncio.sleep) -> None:
+    def __init__(self, settings: NetworkSettings, *, pause: Pause = asyncio.sleep) -> None:
         self._url = settings.explorer_url
         self._key = settings.explorer_key or ""
         self._redact = Redactor([self._key] if self._key else [])

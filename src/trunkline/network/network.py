@@ -18,7 +18,7 @@ SEPOLIA = "Sepolia"
 SEPOLIA_ID = 11155111
 
 
-class Settings(Value):
+class NetworkSettings(Value):
     """What an operator may choose."""
 
     admin_key: str | None = None
@@ -49,7 +49,7 @@ class Network:
     def __init__(
         self,
         database: Database,
-        settings: Settings,
+        settings: NetworkSettings,
         *,
         now: Callable[[], int] | None = None,
     ) -> None:

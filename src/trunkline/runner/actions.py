@@ -20,7 +20,7 @@ from trunkline.runner.inbox import Inbox
 from trunkline.runner.reading import NetworkReader
 from trunkline.runner.reconciling import Writes
 from trunkline.runner.secrets import Secrets
-from trunkline.wires.sns.drive import Sns, SnsError, Unclear
+from trunkline.wires.sns.drive import Sns, SnsError, WriteUnclear
 from trunkline.wires.sns.messages import ThreadType
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class Hands:
         self._standing = ActionOutcome(False, f"{BROKEN_OFF} {DO_NOT_REPEAT}", {**known, "unknown": True})
         try:
             written = await send()
-        except Unclear as error:
+        except WriteUnclear as error:
             return ActionOutcome(False, f"{error} {DO_NOT_REPEAT}", {**known, "unknown": True})
         except SnsError as error:
             refused = {**known, "httpStatus": error.status} if error.status else known

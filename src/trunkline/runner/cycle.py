@@ -83,7 +83,7 @@ class CycleReport(Value):
         return {"actions": list(self.actions), "results": list(self.results), "error": self.error}
 
 
-class Parts(Value):
+class RunnerParts(Value):
     """What a runner is made of. `performer` is None if no transactions can be sent."""
 
     config: RunnerConfig
@@ -106,7 +106,7 @@ class _Failure(Exception):
 class Runner:
     """One agent's runner. Made by `opening.open_runner`; belongs to one event loop."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: RunnerParts) -> None:
         self._parts = parts
         self._brain: Brain | None = None
         self._brain_of: Any = None

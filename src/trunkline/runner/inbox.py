@@ -12,7 +12,7 @@ from typing import Any
 
 from trunkline.runner.commlog import CommunicationLog
 from trunkline.runner.finishing import on_disk
-from trunkline.runner.state import AgentState, Kept
+from trunkline.runner.state import AgentState, StateRow
 
 #: Told in one prompt.
 MOST_TOLD = 10
@@ -38,11 +38,11 @@ class Inbox:
         """
         await on_disk(lambda: self._tell(payload, action_types))
 
-    async def waiting(self) -> list[Kept]:
+    async def waiting(self) -> list[StateRow]:
         """What the next prompt is to tell."""
         return await on_disk(lambda: self._state.oldest_feedback(MOST_TOLD))
 
-    async def told(self, items: Sequence[Kept]) -> None:
+    async def told(self, items: Sequence[StateRow]) -> None:
         """A model has answered a prompt with these."""
         await on_disk(lambda: self._state.remove_feedback(item.key for item in items))
 

@@ -8,7 +8,7 @@ from trunkline.runner import commlog, secrets
 from trunkline.runner.actions import Hands
 from trunkline.runner.commlog import CommunicationLog, Stamp
 from trunkline.runner.config import RunnerConfig
-from trunkline.runner.cycle import Parts, Runner
+from trunkline.runner.cycle import Runner, RunnerParts
 from trunkline.runner.github import Issues
 from trunkline.runner.inbox import Inbox
 from trunkline.runner.reading import NetworkReader
@@ -42,4 +42,4 @@ def open_runner(config: RunnerConfig, *, home: str, port: int | None = None) -> 
 
         performer = TxPerformer(config.execution, home, known, agent_id=config.agent_id)
     hands = Hands(sns, writes, inbox, issues, NetworkReader(sns, config.comment_limit), known, performer)
-    return Runner(Parts(config, home, known, state, log, sns, inbox, writes, issues, hands, performer))
+    return Runner(RunnerParts(config, home, known, state, log, sns, inbox, writes, issues, hands, performer))

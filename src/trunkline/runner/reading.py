@@ -18,7 +18,7 @@ MAX_COMMENTS = 200
 NOT_FOUND = "Contract not found in this community context."
 
 
-class Read(Value):
+class ReadResult(Value):
     """What was found, as the agent is told, and the reason why nothing was."""
 
     feedback: dict[str, Any]
@@ -33,13 +33,13 @@ class NetworkReader:
         self._comment_limit = comment_limit
         self._cache: OrderedDict[str, Mapping[str, Any]] = OrderedDict()
 
-    async def read(self, action: ContractAction, community: Mapping[str, Any]) -> Read:
+    async def read(self, action: ContractAction, community: Mapping[str, Any]) -> ReadResult:
         """Do what the action asks for."""
         if action.name == "request_contract_source":
             return await self._source(action, community)
         return await self._comments(action)
 
-    async def _source(self, action: ContractAction, community: Mapping[str, Any]) -> Read:
+    async def _source(self, action: ContractAction, community: Mapping[str, Any]) -> ReadResult:
         found = _contract(action, community)
         feedback: dict[str, Any] = {
             "type": "contract_source_feedback",
@@ -62,9 +62,9 @@ class NetworkReader:
             if len(self._cache) > MAX_CACHED:
                 self._cache.popitem(last=False)
         named = {name: contract.get(name) for name in ("id", "name", "chain", "address")}
-        return Read({**feedback, "result": {"ok": True, "contract": named, "source": contract.get("source")}})
+        return ReadResult({**feedback, "result": {"ok": True, "contract": named, "source": contract.get("source")}})
 
-    async def _comments(self, action: ContractAction) -> Read:
+    async def _comments(self, action: ContractAction) -> ReadResult:
         limit = action.get("commentLimit")
         limit = min(self._comment_limit if limit is None else limit, MAX_COMMENTS)
         feedback: dict[str, Any] = {
@@ -83,7 +83,7 @@ class NetworkReader:
             for each in (listed if isinstance(listed, list) else ())
             if isinstance(each, Mapping) and each.get("kind") != "JOKE"
         ]
-        return Read({**feedback, "result": {"ok": True, "thread": found.get("thread"), "comments": comments}})
+        return ReadResult({**feedback, "result": {"ok": True, "thread": found.get("thread"), "comments": comments}})
 
 
 def _contract(action: ContractAction, community: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -97,5 +97,5 @@ def _contract(action: ContractAction, community: Mapping[str, Any]) -> Mapping[s
     return None
 
 
-def _failed(feedback: dict[str, Any], error: str) -> Read:
-    return Read({**feedback, "result": {"ok": False, "error": error}}, error)
+def _failed(feedback: dict[str, Any], error: str) -> ReadResult:
+    return ReadResult({**feedback, "result": {"ok": False, "error": error}}, error)

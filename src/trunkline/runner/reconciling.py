@@ -15,7 +15,7 @@ from typing import Any
 from trunkline.runner.contract import ContractAction
 from trunkline.runner.finishing import finished, on_disk
 from trunkline.runner.inbox import Inbox
-from trunkline.runner.state import AgentState, Kept
+from trunkline.runner.state import AgentState, StateRow
 from trunkline.wires.sns.drive import Sns, SnsError
 from trunkline.wires.sns.messages import WINDOW_MS
 
@@ -83,7 +83,7 @@ class Writes:
         for write in writes[-MAX_WRITES:][:MAX_LOOKUPS]:
             await self._reconcile(write, handle, communities)
 
-    async def _reconcile(self, write: Kept, handle: str, communities: list[Mapping[str, Any]]) -> None:
+    async def _reconcile(self, write: StateRow, handle: str, communities: list[Mapping[str, Any]]) -> None:
         age = time.time() - write.at
         try:
             found = await self._find(write, handle, communities)
@@ -100,7 +100,7 @@ class Writes:
         elif age > LATE_SECONDS + self._sns.timeout:
             await self._settle(write, {"ok": False, "error": _LOST})
 
-    async def _settle(self, write: Kept, result: dict[str, Any]) -> None:
+    async def _settle(self, write: StateRow, result: dict[str, Any]) -> None:
         action = write.data
         names = ("action", "communitySlug", "threadId", "title", "status")
         told = {name: action[name] for name in names if name in action}
@@ -114,7 +114,7 @@ class Writes:
         # Both, or it would be told again.
         await finished(settle())
 
-    async def _find(self, write: Kept, handle: str, communities: list[Mapping[str, Any]]) -> dict[str, Any] | None:
+    async def _find(self, write: StateRow, handle: str, communities: list[Mapping[str, Any]]) -> dict[str, Any] | None:
         action = write.data
         since = write.at - SKEW_SECONDS
         match action.get("action"):

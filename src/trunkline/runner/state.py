@@ -49,7 +49,7 @@ _NEWEST = "DELETE FROM {0} WHERE key NOT IN (SELECT key FROM {0} ORDER BY key DE
 _Step = tuple[str, tuple[Any, ...]]
 
 
-class Kept(Value):
+class StateRow(Value):
     """A row: its key, its JSON object, and when it was written (Unix time; 0 where that is not kept)."""
 
     key: int
@@ -109,7 +109,7 @@ class AgentState:
             (_NEWEST.format("feedback"), (MAX_FEEDBACK,)),
         )
 
-    def oldest_feedback(self, most: int) -> list[Kept]:
+    def oldest_feedback(self, most: int) -> list[StateRow]:
         """What has waited longest, oldest first."""
         return self._kept("SELECT key, payload, 0 FROM feedback ORDER BY key LIMIT ?", most)
 
@@ -134,7 +134,7 @@ class AgentState:
             steps.append((_NEWEST.format("written"), (MAX_WRITTEN,)))
         self._all(*steps)
 
-    def open_writes(self) -> list[Kept]:
+    def open_writes(self) -> list[StateRow]:
         """Those whose fate is not known, oldest first."""
         return self._kept("SELECT key, action, sent FROM writes ORDER BY key")
 
@@ -194,8 +194,8 @@ class AgentState:
                     self._connection.execute("ROLLBACK")
                 raise
 
-    def _kept(self, sql: str, *parameters: Any) -> list[Kept]:
-        return [Kept(key, jsontext.loads(data), at) for key, data, at in self._rows(sql, *parameters)]
+    def _kept(self, sql: str, *parameters: Any) -> list[StateRow]:
+        return [StateRow(key, jsontext.loads(data), at) for key, data, at in self._rows(sql, *parameters)]
 
     def _explained(self) -> AbstractContextManager[None]:
         return explained(_WHAT, self.path)

@@ -32,7 +32,7 @@ _ENDING = ".tail"
 _MAGIC = b"trunkline-tail "
 
 
-class Run:
+class DeltaRun:
     """Deltas of one kind and one turn that follow each other."""
 
     def __init__(self) -> None:

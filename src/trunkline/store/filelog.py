@@ -65,7 +65,7 @@ class FileLog:
         """The directories that a new log, or its directory, was made in."""
         self._is_new = bool(made)
         self._lost: OSError | None = None
-        self._run = deltas.Run()
+        self._run = deltas.DeltaRun()
         """The deltas that are no record yet."""
         self._mark = deltas.mark(header)
         self._tail = deltas.Tail(path, self._mark)
@@ -202,7 +202,7 @@ class FileLog:
     def discard(self) -> None:
         """Close, and remove the file if this log was made and not opened."""
         if self._fd >= 0 and self._is_new:
-            self._run = deltas.Run()
+            self._run = deltas.DeltaRun()
             self._buffer.clear()
             self._unwritten.clear()
             # While it is locked: nobody else can have put another file in its place.

@@ -19,7 +19,7 @@ from trunkline.core.log import SessionInfo
 from trunkline.store import locks, logfile, names, view
 from trunkline.store.filelog import FileLog
 from trunkline.store.logfile import CHUNK, Header, NotALog
-from trunkline.store.view import View
+from trunkline.store.view import SessionView
 
 _ENDING = ".log"
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
@@ -77,7 +77,7 @@ class FileStore:
         log.recover()
         return log
 
-    def peek(self, session: str) -> View:
+    def peek(self, session: str) -> SessionView:
         """An existing session, only to be looked at, also while another process is writing it.
 
         Nothing is locked and nothing is repaired. The records are those that there are when the first is asked for.

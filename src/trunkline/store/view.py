@@ -17,21 +17,21 @@ from trunkline.store import deltas, logfile
 from trunkline.store.reading import with_gaps
 
 
-class View(Value):
+class SessionView(Value):
     """One session: what its log says of itself, and its records in order, to be read once."""
 
     info: SessionInfo
     records: Iterator[Envelope | Gap]
 
 
-def view(path: str) -> View:
+def view(path: str) -> SessionView:
     """Look at a log.
 
     Raises:
         NotALog: it does not begin like one.
         OSError: it cannot be opened.
     """
-    return View(info(path), _records(path))
+    return SessionView(info(path), _records(path))
 
 
 def info(path: str) -> SessionInfo:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from trunkline.base.values import Value
-from trunkline.tools.replacing import Replacement, replaced
+from trunkline.tools.replacing import TextChange, replaced
 from trunkline.tools.truncation import mark
 
 #: Lines around a change, as everybody shows them.
@@ -31,7 +31,7 @@ class _Change(Value):
     lines: Sequence[str]
 
 
-def unified_diff(old: str, changes: Sequence[Replacement], name: str, limit: int, created: bool = False) -> str:
+def unified_diff(old: str, changes: Sequence[TextChange], name: str, limit: int, created: bool = False) -> str:
     """The diff of a text and what the changes make of it; `name` is the file's, from the workspace.
 
     Whole hunks are left out at the end, and a mark is left, where there are more than `limit` characters.
@@ -62,21 +62,21 @@ def _label(prefix: str, name: str) -> str:
     return f"{label}\t" if " " in label else label
 
 
-def _line_changes(old: str, changes: Iterable[Replacement]) -> Iterator[_Change]:
+def _line_changes(old: str, changes: Iterable[TextChange]) -> Iterator[_Change]:
     lines = split_lines(old)
     ends = list(accumulate(map(len, lines)))
     starts = [0, *ends[:-1]] if ends else []
     for first, stop, group in _regions(starts, changes):
         begin = starts[first] if lines else 0
         before = old[begin : ends[stop - 1] if stop else 0]
-        shifted = [Replacement(change.start - begin, change.end - begin, change.text) for change in group]
+        shifted = [TextChange(change.start - begin, change.end - begin, change.text) for change in group]
         yield from _compared(lines[first:stop], split_lines(replaced(before, shifted)), first)
 
 
-def _regions(starts: list[int], changes: Iterable[Replacement]) -> Iterator[tuple[int, int, list[Replacement]]]:
+def _regions(starts: list[int], changes: Iterable[TextChange]) -> Iterator[tuple[int, int, list[TextChange]]]:
     """Ranges of whole lines with the changes in each; a range ends behind the line in which its last change ends."""
     first = stop = 0
-    group: list[Replacement] = []
+    group: list[TextChange] = []
     for change in changes:
         begin = max(bisect_right(starts, change.start) - 1, 0)
         if group and begin >= stop:

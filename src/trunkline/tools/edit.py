@@ -23,8 +23,8 @@ from trunkline.tools.files import (
     read_whole,
     state_of,
 )
-from trunkline.tools.replacing import NoReplacement, Replacement, find_replacements, replaced
-from trunkline.tools.threads import Stop, in_thread
+from trunkline.tools.replacing import NoReplacement, TextChange, find_replacements, replaced
+from trunkline.tools.threads import StopFlag, in_thread
 from trunkline.tools.tool import Report, ToolOutput
 from trunkline.tools.truncation import one_line
 from trunkline.tools.workspace import Workspace, printable
@@ -103,7 +103,7 @@ class Edit:
             return failure("edit" if isinstance(error, FileProblem) else "read", path, error)
         return ToolOutput(made.sentence, shown=made.diff, output_type="diff", metadata={"file_path": resolved})
 
-    def _edit(self, path: str, shown_path: str, wish: tuple[str, str, bool], stop: Stop) -> _Made:
+    def _edit(self, path: str, shown_path: str, wish: tuple[str, str, bool], stop: StopFlag) -> _Made:
         old, new, every = wish
         with writing(path):
             if not old and not _has_content(path):
@@ -123,12 +123,12 @@ class Edit:
         sentence = f"Edited {shown_path}: replaced {len(changes)} occurrence(s)"
         return _Made(sentence, self._diff(path, text, changes))
 
-    def _create(self, path: str, shown_path: str, content: str, stop: Stop) -> _Made:
+    def _create(self, path: str, shown_path: str, content: str, stop: StopFlag) -> _Made:
         if not content:
             raise NoReplacement("old_string and new_string are both empty: there is nothing to do. Use Write.")
         created = self._save(path, encode(content, "new_string"), stop.check)
         verb = "Created" if created else "Updated"
-        diff = self._diff(path, "", [Replacement(0, 0, content)], created)
+        diff = self._diff(path, "", [TextChange(0, 0, content)], created)
         return _Made(f"{verb} {shown_path} ({count_lines(content)} lines)", diff)
 
     def _guard(self, path: str, shown_path: str, data: bytes, old: str) -> None:
@@ -147,7 +147,7 @@ class Edit:
         self._memory.note(os.path.realpath(path), state_of(data, os.stat(path)))
         return created
 
-    def _diff(self, path: str, old: str, changes: Sequence[Replacement], created: bool = False) -> str:
+    def _diff(self, path: str, old: str, changes: Sequence[TextChange], created: bool = False) -> str:
         return printable(unified_diff(old, changes, self._workspace.relative(path), self.limit, created))
 
 

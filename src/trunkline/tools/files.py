@@ -12,7 +12,7 @@ import stat
 import threading
 
 from trunkline.base.values import Value
-from trunkline.tools.threads import Stop
+from trunkline.tools.threads import StopFlag
 from trunkline.tools.tool import ToolOutput
 
 #: What is read, edited or written in one piece. Beyond it a file is data and no source, and each copy hurts.
@@ -156,7 +156,7 @@ def require_regular(status: os.stat_result) -> None:
         raise FileProblem(_KINDS.get(stat.S_IFMT(status.st_mode), "it is not a regular file"))
 
 
-def read_bytes(fd: int, limit: int, stop: Stop, start: bytes = b"") -> bytes:
+def read_bytes(fd: int, limit: int, stop: StopFlag, start: bytes = b"") -> bytes:
     """The rest of an open file behind `start`, but no more than `limit` bytes together."""
     data = bytearray(start)
     while len(data) < limit:
@@ -168,7 +168,7 @@ def read_bytes(fd: int, limit: int, stop: Stop, start: bytes = b"") -> bytes:
     return bytes(data)
 
 
-def read_whole(path: str, stop: Stop) -> tuple[bytes, os.stat_result]:
+def read_whole(path: str, stop: StopFlag) -> tuple[bytes, os.stat_result]:
     """A whole file.
 
     Raises:

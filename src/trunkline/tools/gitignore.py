@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from trunkline.base.values import Value
 from trunkline.tools.files import open_regular, read_bytes
 from trunkline.tools.patterns import BadPattern, Segment, match_path, name_regex, segments
-from trunkline.tools.threads import Stop
+from trunkline.tools.threads import StopFlag
 
 FILE_NAME = ".gitignore"
 REPOSITORY = ".git"
@@ -135,7 +135,7 @@ def _loaded(directory: str, file: str) -> tuple[RuleSet, ...]:
     try:
         fd, _ = open_regular(file)
         try:
-            data = read_bytes(fd, _LARGEST, Stop())
+            data = read_bytes(fd, _LARGEST, StopFlag())
         finally:
             os.close(fd)
     except (OSError, ValueError):

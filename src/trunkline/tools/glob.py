@@ -18,7 +18,7 @@ from trunkline.core.events import Category
 from trunkline.tools.files import FileProblem, reason
 from trunkline.tools.gitignore import REPOSITORY, Ignore
 from trunkline.tools.patterns import BadPattern, Segment, expand_braces, segments
-from trunkline.tools.threads import Stop, in_thread, reporting
+from trunkline.tools.threads import StopFlag, in_thread, reporting
 from trunkline.tools.tool import Report, ToolOutput
 from trunkline.tools.truncation import one_line
 from trunkline.tools.workspace import Workspace, printable
@@ -127,7 +127,7 @@ def _search(workspace: Workspace, path: str, pattern: str) -> _Search:
     return _Search(os.path.normpath(directory), tuple(segments("/".join(rest))), dotted)
 
 
-def _find(root: str, searches: Sequence[_Search], stop: Stop) -> _Found:
+def _find(root: str, searches: Sequence[_Search], stop: StopFlag) -> _Found:
     if not stat.S_ISDIR(os.stat(root).st_mode):
         raise FileProblem("it is not a directory")
     walk = _Walk(stop)
@@ -163,7 +163,7 @@ def _modified(path: str) -> int:
 class _Walk:
     """One walk through directories, within limits."""
 
-    def __init__(self, stop: Stop) -> None:
+    def __init__(self, stop: StopFlag) -> None:
         self._stop = stop
         self._deadline = time.monotonic() + GLOB_SECONDS
         self._entries = 0

@@ -46,7 +46,7 @@ _RIPGREP_OPTIONS = (
 )  # fmt: skip
 
 
-class Wanted(Value):
+class GrepQuery(Value):
     """What to look for: a pattern in a file or below a directory, which is given from the workspace if it is inside."""
 
     pattern: str
@@ -104,10 +104,10 @@ class Grep:
         relative = self._workspace.relative(resolved)
         # Only where it begins so is the beginning taken away again from what is found.
         start = relative if relative == "." or os.path.isabs(relative) else f"./{relative}"
-        wanted = Wanted(args["pattern"], start, args.get("glob"), args.get("case_insensitive", False))
+        wanted = GrepQuery(args["pattern"], start, args.get("glob"), args.get("case_insensitive", False))
         return await reporting(self._search(wanted), report, self.describe(args))
 
-    async def _search(self, wanted: Wanted) -> ToolOutput:
+    async def _search(self, wanted: GrepQuery) -> ToolOutput:
         if self._ripgrep is None:
             self._ripgrep = find_ripgrep()
         if self._ripgrep:
@@ -209,12 +209,12 @@ def find_ripgrep() -> str:
     return ""
 
 
-def _ripgrep_command(program: str, wanted: Wanted) -> list[str]:
+def _ripgrep_command(program: str, wanted: GrepQuery) -> list[str]:
     options = [f"--glob={wanted.glob}"] if wanted.glob else []
     options += ["--ignore-case"] if wanted.ignore_case else []
     return [program, *_RIPGREP_OPTIONS, *options, f"--regexp={wanted.pattern}", "--", wanted.path]
 
 
-def _fallback_command(wanted: Wanted) -> tuple[str, ...]:
+def _fallback_command(wanted: GrepQuery) -> tuple[str, ...]:
     case = "ignore-case" if wanted.ignore_case else "case"
     return module_command("trunkline.tools.grep_fallback", (wanted.pattern, wanted.path, wanted.glob or "", case))

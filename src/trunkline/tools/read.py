@@ -1,4 +1,4 @@
-"""The Read tool: text with line numbers, pictures as pictures, the text of PDF files."""
+"""The Read tool: text with line numbers, pictures, the text of PDF files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from trunkline.tools.files import (
     state_of,
 )
 from trunkline.tools.pdf import is_pdf, pdf_text
-from trunkline.tools.threads import Stop, in_thread, reporting
+from trunkline.tools.threads import StopFlag, in_thread, reporting
 from trunkline.tools.tool import Report, ToolOutput
 from trunkline.tools.truncation import Clip, one_line
 from trunkline.tools.workspace import Workspace
@@ -153,7 +153,7 @@ class _Found(Value):
     cut: bool = False
 
 
-def _look(path: str, part: Part, stop: Stop) -> _Found:
+def _look(path: str, part: Part, stop: StopFlag) -> _Found:
     """Open a file, see what it is, and read what is needed of it."""
     fd, status = open_regular(path)
     try:
@@ -197,7 +197,7 @@ def _too_large(kind: str, size: int) -> str:
     return f"it has {size} bytes; the limit for a {kind} is {LARGEST_FILE}. Make a smaller copy and read that"
 
 
-def _read_part(fd: int, offset: int, limit: int, stop: Stop) -> tuple[bytes, bool]:
+def _read_part(fd: int, offset: int, limit: int, stop: StopFlag) -> tuple[bytes, bool]:
     """Some lines of a large file without the last one's ending, in bounded memory, and whether they were cut."""
     data = read_bytes(fd, LARGEST_FILE, stop, _skip_lines(fd, offset, stop))
     if not data:
@@ -208,7 +208,7 @@ def _read_part(fd: int, offset: int, limit: int, stop: Stop) -> tuple[bytes, boo
     return data.removesuffix(b"\n"), len(data) >= LARGEST_FILE
 
 
-def _skip_lines(fd: int, count: int, stop: Stop) -> bytes:
+def _skip_lines(fd: int, count: int, stop: StopFlag) -> bytes:
     """Read past some lines, and give what was read behind them; nothing at the file's end."""
     deadline = time.monotonic() + _SEEK_SECONDS
     while count > 0:

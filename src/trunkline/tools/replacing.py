@@ -20,7 +20,7 @@ class NoReplacement(ValueError):
     """The text cannot be replaced as was asked; the message says why and what to do."""
 
 
-class Replacement(Value):
+class TextChange(Value):
     """One change: the characters from `start` up to `end` become `text`."""
 
     start: int
@@ -28,7 +28,7 @@ class Replacement(Value):
     text: str
 
 
-def find_replacements(text: str, old: str, new: str, every: bool) -> list[Replacement]:
+def find_replacements(text: str, old: str, new: str, every: bool) -> list[TextChange]:
     """The changes that replace `old` by `new`, from the first place to the last; one place, unless `every` is true.
 
     Raises:
@@ -46,10 +46,10 @@ def find_replacements(text: str, old: str, new: str, every: bool) -> list[Replac
                 "Use replace_all or provide more context."
             )
         raise NoReplacement(f"Multiple matches found ({len(spans)}). Use replace_all or provide more context.")
-    return [Replacement(start, end, _with_ending(new, _ending_at(text, start, end))) for start, end in spans]
+    return [TextChange(start, end, _with_ending(new, _ending_at(text, start, end))) for start, end in spans]
 
 
-def replaced(text: str, changes: Sequence[Replacement]) -> str:
+def replaced(text: str, changes: Sequence[TextChange]) -> str:
     """The text with the changes made; they are in order and do not overlap."""
     pieces: list[str] = []
     position = 0

@@ -23,7 +23,7 @@ class Abandoned(Exception):
     """Nobody waits for this work any more, and it has ended without an effect."""
 
 
-class Stop:
+class StopFlag:
     """How a thread learns that nobody waits for it any more."""
 
     def __init__(self) -> None:
@@ -43,11 +43,11 @@ class Stop:
             raise Abandoned
 
 
-async def in_thread(work: Callable[[Stop], T]) -> T:
-    """Do something that may block, and give what it gives. Cancelling returns at once and sets the `Stop`."""
+async def in_thread(work: Callable[[StopFlag], T]) -> T:
+    """Do something that may block, and give what it gives. Cancelling returns at once and sets the `StopFlag`."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
-    stop = Stop()
+    stop = StopFlag()
 
     def settle(result: T | None, error: BaseException | None) -> None:
         if done.done():

@@ -88,7 +88,7 @@ class Toolbox:
         """What a model is told of each: name, description, schema of the arguments."""
         return tuple((tool.name, tool.description, tool.parameters) for tool in self._tools.values())
 
-    def read(self, name: str, args: Mapping[str, Any] | None) -> Reading:
+    def read(self, name: str, args: Mapping[str, Any] | None) -> PreparedCall:
         """Understand a call, once: what is judged, shown and run is what this gives.
 
         Raises:
@@ -99,17 +99,17 @@ class Toolbox:
             raise BadArguments(unknown_tool(name))
         if args is None:
             raise BadArguments(NOT_AN_OBJECT)
-        return Reading(tool, checked(_named(tool, args), tool.parameters), self._redactor)
+        return PreparedCall(tool, checked(_named(tool, args), tool.parameters), self._redactor)
 
     async def run(self, name: str, args: Mapping[str, Any] | None, report: Report) -> ToolOutput:
-        """Call a tool about which nobody has to be asked. Always gives an output; see `Reading.run`."""
+        """Call a tool about which nobody has to be asked. Always gives an output; see `PreparedCall.run`."""
         try:
             return await self.read(name, args).run(report)
         except BadArguments as error:
             return ToolOutput(str(error), status="error")
 
 
-class Reading:
+class PreparedCall:
     """A call as it was understood: the tool that was found, and the very arguments that it will get."""
 
     def __init__(self, tool: Tool, args: Mapping[str, Any], redactor: Redactor) -> None:

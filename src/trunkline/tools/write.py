@@ -9,7 +9,7 @@ from typing import Any
 from trunkline.core.events import Category
 from trunkline.tools.atomic import replace_file, writing
 from trunkline.tools.files import FileMemory, FileProblem, failure, state_of
-from trunkline.tools.threads import Stop, in_thread
+from trunkline.tools.threads import StopFlag, in_thread
 from trunkline.tools.tool import Report, ToolOutput
 from trunkline.tools.truncation import one_line
 from trunkline.tools.workspace import Workspace
@@ -59,7 +59,7 @@ class Write:
         verb = "Created" if created else "Updated"
         return ToolOutput(f"{verb} {path} ({count_lines(content)} lines)", metadata={"file_path": resolved})
 
-    def _write(self, path: str, content: str, stop: Stop) -> bool:
+    def _write(self, path: str, content: str, stop: StopFlag) -> bool:
         data = encode(content, "content")
         with writing(path):
             created = replace_file(path, data, stop.check)

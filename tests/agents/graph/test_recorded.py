@@ -12,7 +12,7 @@ from tests.agents.graph.helpers import graph
 from trunkline.agents.graph.agent import GraphAgent
 from trunkline.agents.graph.hosting import LocalGraphHost
 from trunkline.agents.graph.pool import ModelPool
-from trunkline.agents.graph.recorded import RECORDED_AGENT, RecordedAgent, Records
+from trunkline.agents.graph.recorded import RECORDED_AGENT, ConversationRecords, RecordedAgent
 from trunkline.base.redact import Redactor
 from trunkline.core import events as core
 from trunkline.core.events import Extension, Failed, TextDelta, TurnEnded, TurnStarted, UserMessage
@@ -74,7 +74,7 @@ def store(tmp_path: Path) -> FileStore:
 async def agent_of(
     described: GraphDescription, store: FileStore, secrets: Redactor | None = None
 ) -> tuple[LocalGraphHost, GraphAgent]:
-    host = LocalGraphHost(ModelPool(), records=Records(store, secrets=secrets))
+    host = LocalGraphHost(ModelPool(), records=ConversationRecords(store, secrets=secrets))
     return host, await host.open_session().create_agent(described, lambda *_: None, default_model="mock")
 
 

@@ -8,7 +8,7 @@ from time import process_time
 import pytest
 
 from trunkline.agents.graph import bundled
-from trunkline.agents.graph.yaml_check import Report, examine
+from trunkline.agents.graph.yaml_check import GraphReport, examine
 from trunkline.agents.graph.yaml_graph import MAX_COMPLAINTS
 
 BROKEN = """start: nobody
@@ -47,7 +47,7 @@ KNOWLEDGE = """knowledge:
 """
 
 
-def examined(tmp_path: Path, text: str) -> Report:
+def examined(tmp_path: Path, text: str) -> GraphReport:
     (tmp_path / "g.yaml").write_text(text)
     return examine(str(tmp_path / "g.yaml"))
 

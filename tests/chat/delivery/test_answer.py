@@ -13,7 +13,7 @@ from tests.support.scripted_platform import LIMITS, After, ScriptedPlatform, out
 from trunkline.chat.delivery import answer as answer_module
 from trunkline.chat.delivery.answer import FIRST_SECONDS, LEFT_OUT, MOST_CHARS, MOST_NEW_CHARS, StreamedAnswer
 from trunkline.chat.delivery.splitting import closed, split
-from trunkline.chat.delivery.states import State
+from trunkline.chat.delivery.states import MessageState
 from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.platform import Inbound, Limits, NotNow, Unclear
 
@@ -50,7 +50,7 @@ async def test_a_short_answer_is_one_message_without_a_change(store: ChatStore) 
     await settled(answer)
     assert platform.shown() == ["Hello, you.\n\n-- echo"]
     assert len(platform.calls) == 1
-    assert await settled(answer) is State.SENT
+    assert await settled(answer) is MessageState.SENT
 
 
 async def test_an_answer_without_text_is_no_message(store: ChatStore) -> None:
@@ -83,7 +83,7 @@ async def test_whatever_the_platform_does_all_of_the_answer_is_shown_once(
         if chance.random() < 0.2:
             await asyncio.sleep(chance.random() * 3)
     answer.complete()
-    assert await settled(answer) is State.SENT
+    assert await settled(answer) is MessageState.SENT
     assert "\n".join(platform.shown()).split() == "".join(words).split()
     assert store.execute("SELECT count(*) FROM outbox WHERE state <> 'sent' OR shown IS NOT body").fetchone() == (0,)
 
@@ -140,7 +140,7 @@ async def test_an_answer_that_still_grows_does_not_hold_up_other_messages(store:
     await asyncio.sleep(FIRST_SECONDS)
     answer.feed(" two")
     await asyncio.sleep(1)
-    assert await box.post("c", "Aside").settled() is State.SENT
+    assert await box.post("c", "Aside").settled() is MessageState.SENT
     assert platform.shown() == ["One", "Aside"]
     assert await box.drained(1)
     answer.complete()
@@ -161,7 +161,7 @@ async def test_the_end_of_an_answer_and_of_its_note_are_on_disk_together(store: 
         assert platform.calls == []
     assert store.execute("SELECT count(*) FROM outbox WHERE state = 'pending'").fetchone() == (3,)
     assert store.interrupted("scripted") == []
-    assert await settled(answer) is State.SENT
+    assert await settled(answer) is MessageState.SENT
     assert len(platform.shown()) == 3
 
 
@@ -173,7 +173,7 @@ async def test_an_answer_that_is_complete_goes_out_as_soon_as_the_platform_takes
     answer.complete()
     await asyncio.sleep(599)
     assert platform.shown() == []
-    assert await settled(answer) is State.SENT
+    assert await settled(answer) is MessageState.SENT
     assert platform.shown() == ["Hello"]
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support.loop import until
 from tests.support.scripted_platform import LIMITS, ScriptedPlatform, outbox
 from trunkline.chat.delivery.rows import Rows, TextBody
-from trunkline.chat.delivery.states import State
+from trunkline.chat.delivery.states import MessageState
 from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.platform import Button, NotNow
 
@@ -27,7 +27,7 @@ async def test_what_is_posted_is_on_disk_at_once_and_then_sent(store: ChatStore)
     box = outbox(platform, store)
     posting = box.post("c", "hello", reply_to="in-1")
     assert states(store) == [("pending", "")]
-    assert await posting.settled() is State.SENT
+    assert await posting.settled() is MessageState.SENT
     assert posting.message_ids == ["m1"]
     assert states(store) == [("sent", "m1")]
     assert platform.calls[0].reply_to == "in-1"
@@ -50,7 +50,7 @@ async def test_a_long_text_is_sent_in_order_with_the_buttons_under_the_last_part
     platform = ScriptedPlatform()
     box = outbox(platform, store)
     posting = box.post("c", "word " * 50, buttons=[Button("Yes", "y")], reply_to="in-1")
-    assert await posting.settled() is State.SENT
+    assert await posting.settled() is MessageState.SENT
     assert " ".join(platform.shown()) == "word " * 50
     assert posting.message_ids == ["m1", "m2", "m3"]
     assert [len(message.buttons) for message in platform.messages] == [0, 0, 1]
@@ -61,7 +61,7 @@ async def test_a_long_text_is_sent_in_order_with_the_buttons_under_the_last_part
 async def test_a_blank_text_is_nothing_to_send(store: ChatStore) -> None:
     platform = ScriptedPlatform()
     box = outbox(platform, store)
-    assert await box.post("c", " \n").settled() is State.SENT
+    assert await box.post("c", " \n").settled() is MessageState.SENT
     assert platform.calls == []
     await box.close()
 
@@ -73,7 +73,7 @@ async def test_a_posting_is_changed_and_the_latest_text_wins(store: ChatStore) -
     await posting.settled()
     await posting.edit("May I? Wait.")
     await posting.edit("May I? Yes.")
-    assert await posting.settled() is State.SENT
+    assert await posting.settled() is MessageState.SENT
     assert platform.shown() == ["May I? Yes."]
     assert platform.messages[0].buttons == ()
     assert [(call.at, call.text) for call in platform.of("edit")] == [(1, "May I? Yes.")]
@@ -85,7 +85,7 @@ async def test_a_posting_that_is_changed_before_it_was_sent_is_sent_as_changed(s
     box = outbox(platform, store)
     posting = box.post("c", "old")
     await posting.edit("new")
-    assert await posting.settled() is State.SENT
+    assert await posting.settled() is MessageState.SENT
     assert [call.text for call in platform.calls] == ["new"]
     await box.close()
 
@@ -112,7 +112,7 @@ async def test_where_messages_cannot_be_changed_the_new_text_is_posted(store: Ch
     posting = box.post("c", "May I?")
     await posting.settled()
     await posting.edit("Yes.")
-    assert await posting.settled() is State.SENT
+    assert await posting.settled() is MessageState.SENT
     assert platform.shown() == ["May I?", "Yes."]
     await box.close()
 
@@ -129,7 +129,7 @@ async def test_files_are_sent_in_their_turn_and_a_file_that_is_gone_is_a_failure
     box.post("c", "after")
     assert await box.drained(60)
     assert platform.shown() == ["before", "[image] a.png", "after"]
-    assert await gone.settled() is State.FAILED
+    assert await gone.settled() is MessageState.FAILED
     assert box.unsettled()[0].summary == "[image] b.png"
     assert "is gone" in box.unsettled()[0].problem
     await box.close()

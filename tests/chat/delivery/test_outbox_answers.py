@@ -11,7 +11,7 @@ from tests.support.loop import until
 from tests.support.scripted_platform import LIMITS, After, ScriptedPlatform, outbox, settled
 from trunkline.chat.delivery.answer import FIRST_SECONDS, StreamedAnswer
 from trunkline.chat.delivery.rows import TextBody
-from trunkline.chat.delivery.states import State
+from trunkline.chat.delivery.states import MessageState
 from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.platform import Limits, NotNow, SendFailed, Unclear
 from trunkline.core.faults import ConfigError
@@ -47,12 +47,12 @@ class GrowingAnswer:
             self._answer.feed(text)
         self._answer.complete()
 
-    async def ended(self, text: str = "") -> State:
+    async def ended(self, text: str = "") -> MessageState:
         """The same; how it ended."""
         self.complete(text)
         return await self.settled()
 
-    async def settled(self) -> State:
+    async def settled(self) -> MessageState:
         return await settled(self._answer)
 
     async def restart(self) -> None:
@@ -89,18 +89,18 @@ async def test_when_the_first_message_is_in_doubt_the_answer_goes_on_after_what_
     await growing.feed("two\n", 5)
     await growing.ended("three\n```\nDone.")
     assert growing.platform.shown()[int(arrived) :] == ["```py\ntwo\nthree\n```\nDone."]
-    assert [(row.state, row.summary) for row in growing.box.unsettled()] == [(State.UNKNOWN, "```py one")]
+    assert [(row.state, row.summary) for row in growing.box.unsettled()] == [(MessageState.UNKNOWN, "```py one")]
 
 
 async def test_when_every_message_is_in_doubt_the_answer_still_goes_on(growing: GrowingAnswer) -> None:
     growing.platform.script(*[After(Unclear("broken pipe"))] * 3)
     for word in ("```\none\n", "two\n", "three\n", "four\n"):
         await growing.feed(word, 30)
-    assert await growing.ended("word " * 30) is State.SENT
+    assert await growing.ended("word " * 30) is MessageState.SENT
     shown = growing.platform.shown()
     assert shown[:3] == ["```\none\n```", "```\ntwo\n```", "```\nthree\n```"]
     assert " ".join(shown).replace("```", "").split() == ["one", "two", "three", "four", *["word"] * 30]
-    assert [row.state for row in growing.box.unsettled()] == [State.UNKNOWN] * 3
+    assert [row.state for row in growing.box.unsettled()] == [MessageState.UNKNOWN] * 3
 
 
 async def test_when_the_answer_ends_while_its_first_message_is_in_doubt_the_rest_is_not_lost(
@@ -110,7 +110,7 @@ async def test_when_the_answer_ends_while_its_first_message_is_in_doubt_the_rest
     await growing.feed_until_sending("one")
     growing.complete(" two " + "word " * 30)
     growing.platform.gate.set()
-    assert await growing.settled() is State.SENT
+    assert await growing.settled() is MessageState.SENT
     shown = growing.platform.shown()
     assert " ".join(shown).split() == ["one", "two", *["word"] * 30]
     assert [row.summary for row in growing.box.unsettled()] == shown[:1] == ["one"]
@@ -139,7 +139,7 @@ async def test_what_a_new_message_would_repeat_of_one_in_doubt_is_not_sent(growi
     await growing.feed(" cc", 5)
     assert [call.text for call in growing.platform.calls] == [f"{first}\n\n{second}", "cc"]
     # Now the message is too long, and ends where the one in doubt had not yet ended.
-    assert await growing.ended(" dd" * 10) is State.SENT
+    assert await growing.ended(" dd" * 10) is MessageState.SENT
     assert growing.platform.shown() == [f"{second} cc" + " dd" * 10]
     assert [row.body for row in growing.box.unsettled()] == [TextBody(f"{first}\n\n{second}")]
 
@@ -155,7 +155,7 @@ async def test_a_message_that_was_deleted_during_the_answer_is_sent_anew(growing
 async def test_an_answer_to_a_chat_that_is_gone_is_kept_whole_for_people(growing: GrowingAnswer) -> None:
     growing.platform.script(*[SendFailed("kicked")] * 9)
     await growing.feed("one", 3)
-    assert await growing.ended(" two") is State.FAILED
+    assert await growing.ended(" two") is MessageState.FAILED
     assert [row.summary for row in growing.box.unsettled()] == ["one two"]
 
 
@@ -202,5 +202,5 @@ async def test_a_key_that_was_used_with_an_older_text_is_followed_by_a_change(gr
     await growing.feed_until_sending("one")
     growing.complete(" two")
     growing.platform.gate.set()
-    assert await growing.settled() is State.SENT
+    assert await growing.settled() is MessageState.SENT
     assert growing.platform.shown() == ["one two"]

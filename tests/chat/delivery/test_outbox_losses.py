@@ -15,7 +15,7 @@ from trunkline.chat.delivery.answer import StreamedAnswer
 from trunkline.chat.delivery.backoff import DISK_SECONDS
 from trunkline.chat.delivery.losses import LOST
 from trunkline.chat.delivery.rows import PRUNE_SECONDS, SENT_DAYS, UNSETTLED_DAYS, Rows
-from trunkline.chat.delivery.states import State
+from trunkline.chat.delivery.states import MessageState
 from trunkline.chat.delivery.store import DAY_SECONDS, ChatStore
 from trunkline.chat.platform import Gone, NotNow, SendFailed, Unclear
 
@@ -40,7 +40,7 @@ async def test_the_log_tells_of_each_without_its_text(store: ChatStore, caplog: 
 async def test_the_log_tells_of_what_a_crash_left(store: ChatStore, caplog: pytest.LogCaptureFixture) -> None:
     rows = Rows(store)
     row = rows.add("scripted", "c", rows_module.TextBody("secret"))
-    rows.save(row.replace(state=State.SENDING, shown=row.body))
+    rows.save(row.replace(state=MessageState.SENDING, shown=row.body))
 
     box = outbox(ScriptedPlatform(), store)
     await box.start()
@@ -53,9 +53,9 @@ async def test_the_chat_is_told_once_before_the_next_message_and_no_other_chat_i
     platform.script(SendFailed("the bot was blocked"), Unclear("broken pipe"))
     platform.notice_outcomes.append(SendFailed("the bot was blocked"))
     box = outbox(platform, store)
-    assert await box.post("c", "one").settled() is State.FAILED
+    assert await box.post("c", "one").settled() is MessageState.FAILED
     # The line is refused like the rest; that it was not told is not forgotten.
-    assert await box.post("c", "two").settled() is State.UNKNOWN
+    assert await box.post("c", "two").settled() is MessageState.UNKNOWN
     await box.post("d", "other").settled()
     await box.post("c", "three").settled()
     await box.post("c", "four").settled()
@@ -80,7 +80,7 @@ async def test_a_chat_that_takes_the_line_later_gets_it_and_the_message_then(sto
     platform.notice_outcomes.append(NotNow("slow down", 40))
     box = outbox(platform, store)
     await box.post("c", "one").settled()
-    assert await box.post("c", "two").settled() is State.SENT
+    assert await box.post("c", "two").settled() is MessageState.SENT
     assert [notice.at for notice in platform.notices] == [0, 40]
     assert [call.at for call in platform.of("send")] == [0, 40]
     await box.close()
@@ -129,7 +129,7 @@ async def test_without_the_disk_nothing_is_told(store: ChatStore) -> None:
     assert not await box.drained(DISK_SECONDS * 2.5)
     assert platform.notices == []
     store.execute("PRAGMA query_only = OFF")
-    assert await posting.settled() is State.SENT
+    assert await posting.settled() is MessageState.SENT
     assert len(platform.notices) == 1
     await box.close()
 
@@ -151,7 +151,7 @@ def test_looking_whether_there_are_any_decodes_none_and_reads_no_others(store: C
     rows = Rows(store)
     assert not rows.has_unsettled("scripted")
     row = rows.add("scripted", "c", rows_module.TextBody("x"))
-    rows.save(row.replace(state=State.FAILED))
+    rows.save(row.replace(state=MessageState.FAILED))
     # What cannot be read is not read.
     store.execute("UPDATE outbox SET body = ?", b"{")
     assert rows.has_unsettled("scripted")

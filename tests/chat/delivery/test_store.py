@@ -14,8 +14,8 @@ import pytest
 
 from trunkline.base import paths
 from trunkline.chat.delivery import store as store_module
-from trunkline.chat.delivery.store import DEDUP_DAYS, FOR_THE_BRIDGE, ChatStore, Kept, Note
-from trunkline.chat.platform import File, Inbound
+from trunkline.chat.delivery.store import DEDUP_DAYS, FOR_THE_BRIDGE, ChatStore, KeptChat, Note
+from trunkline.chat.platform import Inbound, InboundFile
 from trunkline.core.faults import ConfigError
 
 
@@ -66,7 +66,7 @@ def test_a_message_that_is_delivered_again_is_noted_once_also_after_a_restart(pa
 
 def test_what_is_noted_comes_back_whole_after_a_restart(path: str) -> None:
     store = ChatStore(path)
-    files = (File("image", "ref", "a.png", 5), File("audio", "ref-2"))
+    files = (InboundFile("image", "ref", "a.png", 5), InboundFile("audio", "ref-2"))
     item = Inbound("id \ud800", "chat \x00", "me", "text \udfff\n", files, "Me", True)
     note = store.note("telegram", item)
     store = reopened(store)
@@ -117,21 +117,21 @@ def test_the_last_message_that_failed_can_be_asked_for_again(store: ChatStore) -
 
 def test_a_chat_keeps_what_it_was_given(path: str) -> None:
     store = ChatStore(path)
-    assert store.conversation("telegram", "c") == Kept()
-    store.keep("telegram", "c", Kept("coder", "s-1", "agent's own", "auto"))
-    store.keep("telegram", "c", Kept("coder", "s-2"))
-    store.keep("telegram", "d", Kept("echo"))
+    assert store.conversation("telegram", "c") == KeptChat()
+    store.keep("telegram", "c", KeptChat("coder", "s-1", "agent's own", "auto"))
+    store.keep("telegram", "c", KeptChat("coder", "s-2"))
+    store.keep("telegram", "d", KeptChat("echo"))
     store = reopened(store)
-    assert store.conversation("telegram", "c") == Kept("coder", "s-2")
-    assert store.conversation("telegram", "d") == Kept("echo")
-    assert store.conversation("matrix", "c") == Kept()
+    assert store.conversation("telegram", "c") == KeptChat("coder", "s-2")
+    assert store.conversation("telegram", "d") == KeptChat("echo")
+    assert store.conversation("matrix", "c") == KeptChat()
     store.close()
 
 
 def test_what_another_version_kept_of_a_chat_is_left_out(store: ChatStore) -> None:
-    store.keep("telegram", "c", Kept("coder"))
+    store.keep("telegram", "c", KeptChat("coder"))
     store.execute("UPDATE conversations SET kept = ?", b'{"agent":"coder","colour":"blue"}')
-    assert store.conversation("telegram", "c") == Kept("coder")
+    assert store.conversation("telegram", "c") == KeptChat("coder")
 
 
 def test_changes_made_together_are_made_all_or_not_at_all(store: ChatStore) -> None:
@@ -141,18 +141,18 @@ def test_changes_made_together_are_made_all_or_not_at_all(store: ChatStore) -> N
     def fail() -> None:
         with store.together():
             store.end(note, "success")
-            store.keep("telegram", "c", Kept("coder"))
+            store.keep("telegram", "c", KeptChat("coder"))
             store.when_kept(lambda: told.append("failed"))
             raise KeyError
 
     with pytest.raises(KeyError):
         fail()
     assert store.waiting("telegram") == [note]
-    assert store.conversation("telegram", "c") == Kept()
+    assert store.conversation("telegram", "c") == KeptChat()
     with store.together():
         store.end(note, "success")
         with store.together():
-            store.keep("telegram", "c", Kept("coder"))
+            store.keep("telegram", "c", KeptChat("coder"))
             store.when_kept(lambda: told.append("inner"))
         assert told == []
     assert told == ["inner"]

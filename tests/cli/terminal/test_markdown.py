@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trunkline.cli.terminal.answer import AnswerView, Piece
+from trunkline.cli.terminal.answer import AnswerView, CommitLines
 from trunkline.cli.terminal.markdown import Markdown, MarkdownStream, block_starts
 from trunkline.cli.terminal.paint import Painter
 
@@ -83,7 +83,7 @@ def test_nothing_that_was_said_is_left_out(text: str) -> None:
         assert word in shown
 
 
-def text_of(pieces: list[Piece]) -> list[str]:
+def text_of(pieces: list[CommitLines]) -> list[str]:
     return [line for piece in pieces for line in piece.lines]
 
 

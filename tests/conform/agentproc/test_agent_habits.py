@@ -12,7 +12,7 @@ from tests.conform.agentproc.broken_agents import HABITS
 from trunkline.conform.agentproc.agent import ending
 from trunkline.conform.agentproc.agent.stage import Stage, Target
 from trunkline.conform.agentproc.agent.suite import SUITES
-from trunkline.conform.kit import Result
+from trunkline.conform.kit import CheckResult
 from trunkline.wires.agentproc.messages import Dialect
 
 RUN_AGENT = Path(__file__).with_name("run_agent.py")
@@ -25,7 +25,7 @@ DIALECTS: dict[str, Dialect] = {"ap": "0.1", "ap4": "0.4"}
 
 async def results_of(
     name: str, dialect: Dialect, *patterns: str, jobs: int = 2, patience: float = PATIENCE
-) -> list[Result]:
+) -> list[CheckResult]:
     habit = HABITS.get(name)
     module = habit.agent.__module__.rpartition(".")[2] if habit else "good_agent"
     argv = (sys.executable, "-S", "-E", str(RUN_AGENT), f"{module}.{name}", dialect)

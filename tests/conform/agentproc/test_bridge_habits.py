@@ -11,7 +11,7 @@ import pytest
 from tests.conform.agentproc.broken_bridges import HABITS
 from trunkline.conform.agentproc.bridge.stage import Ask, Stage, Target, command
 from trunkline.conform.agentproc.bridge.suite import SUITE
-from trunkline.conform.kit import Result
+from trunkline.conform.kit import CheckResult
 
 RUN_BRIDGE = Path(__file__).with_name("run_bridge.py")
 PLACES = ("{profile}", "{message}", "{session}")
@@ -32,7 +32,7 @@ def target(name: str, patience: float) -> Target:
     return Target(argv, {}, timeout=2 * patience, patience=patience)
 
 
-async def results_of(name: str, *patterns: str, jobs: int = 2, patience: float = PATIENCE) -> list[Result]:
+async def results_of(name: str, *patterns: str, jobs: int = 2, patience: float = PATIENCE) -> list[CheckResult]:
     made = target(name, patience)
     results, _ = await SUITE.run(SUITE.select(patterns), lambda check: Stage(made, check), jobs=jobs)
     return results

@@ -11,7 +11,7 @@ import pytest
 from tests.conform.jsonstream_host.broken_hosts import HABITS
 from trunkline.conform.jsonstream_host.stage import TIMEOUT_SECONDS, Stage, Target
 from trunkline.conform.jsonstream_host.suite import SUITE
-from trunkline.conform.kit import Check, Result
+from trunkline.conform.kit import Check, CheckResult
 
 RUN_HOST = str(Path(__file__).with_name("run_host.py"))
 # Longer than a run takes on a busy machine, shorter than the hosts that hang.
@@ -24,7 +24,7 @@ def target(name: str, *, patience: float = PATIENCE, prompt: bool = False) -> Ta
     return Target(argv, {}, timeout=2.5 * patience, patience=patience)
 
 
-async def results_of(made: Target, checks: list[Check], jobs: int = 2) -> list[Result]:
+async def results_of(made: Target, checks: list[Check], jobs: int = 2) -> list[CheckResult]:
     results, _ = await SUITE.run(checks, lambda check: Stage(made, check), jobs=jobs)
     return results
 

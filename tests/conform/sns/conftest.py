@@ -10,7 +10,7 @@ import pytest
 
 from tests.conform.sns.network import Healthy
 from trunkline.network.http.app import application
-from trunkline.network.network import Network, Settings
+from trunkline.network.network import Network, NetworkSettings
 from trunkline.network.open_database import open_database
 
 
@@ -18,7 +18,7 @@ from trunkline.network.open_database import open_database
 async def healthy(tmp_path: Path) -> AsyncIterator[Healthy]:
     database = await open_database(f"sqlite:///{tmp_path}/network.db")
     ahead = Healthy.clock()
-    settings = Settings(app_origin="http://app.test", writes_per_minute=None, home=str(tmp_path))
+    settings = NetworkSettings(app_origin="http://app.test", writes_per_minute=None, home=str(tmp_path))
     app = application(Network(database, settings, now=ahead))
     yield Healthy(app, ahead)
     await asyncio.wait_for(app.state.housekeeping.close(), 10)

@@ -8,7 +8,7 @@ import httpx
 from starlette.applications import Starlette
 
 from tests.conform.sns.bent import Bend, Bent
-from trunkline.conform.kit import Result, Suite
+from trunkline.conform.kit import CheckResult, Suite
 from trunkline.conform.record import Record
 from trunkline.conform.sns.cast import Cast, Need, Own
 from trunkline.conform.sns.exchange import Target
@@ -49,7 +49,7 @@ class Healthy:
 
     async def results(
         self, *patterns: str, bend: Bend | None = None, cast: Cast | None = None, jobs: int = 4
-    ) -> tuple[list[Result], list[Record]]:
+    ) -> tuple[list[CheckResult], list[Record]]:
         """What the kit finds. The communities stay open for the next time.
 
         Time passes only for a check that is asked for by its name: it would pass for all others, too.

@@ -20,7 +20,7 @@ from trunkline.conform.sns.cast import CastAgent, Own
 from trunkline.conform.sns.exchange import Target
 from trunkline.conform.sns.stage import Stage
 from trunkline.conform.sns.suite import SUITE
-from trunkline.network.network import Network, Settings
+from trunkline.network.network import Network, NetworkSettings
 from trunkline.network.open_database import open_database
 from trunkline.network.serving import serve
 
@@ -39,7 +39,9 @@ async def serving(folder: Path) -> AsyncIterator[str]:
         places.append(f"http://{host}:{port}")
         ready.set()
 
-    served = asyncio.create_task(serve(Network(database, Settings(home=str(folder))), "127.0.0.1", 0, stop, reachable))
+    served = asyncio.create_task(
+        serve(Network(database, NetworkSettings(home=str(folder))), "127.0.0.1", 0, stop, reachable)
+    )
     await asyncio.wait_for(ready.wait(), 10)
     try:
         yield places[0]

@@ -16,7 +16,7 @@ from tests.conform.tryll.place import serving
 from tests.support.tryll_process import tryll_process
 from tests.support.tryll_served import Served
 from trunkline.cli.conform_tryll import command
-from trunkline.conform.kit import Result
+from trunkline.conform.kit import CheckResult
 from trunkline.conform.record import Record
 from trunkline.conform.tryll.stage import Stage, Target
 from trunkline.conform.tryll.suite import SUITE
@@ -31,7 +31,7 @@ BESIDE = 6
 HABIT_SECONDS = 1.0
 
 
-async def run(target: Target, patterns: Sequence[str] = ()) -> tuple[list[Result], list[Record]]:
+async def run(target: Target, patterns: Sequence[str] = ()) -> tuple[list[CheckResult], list[Record]]:
     checks = SUITE.playable(SUITE.select(patterns), target.has)
     return await SUITE.run(checks, lambda name: Stage(target, name), jobs=8)
 

@@ -20,7 +20,7 @@ from trunkline.network.http import api_agents, api_former, api_live, api_public,
 from trunkline.network.http.app import all_endpoints, application
 from trunkline.network.http.openapi import statuses
 from trunkline.network.live import MAX_WAITING, Hint, Live
-from trunkline.network.network import Network, Settings
+from trunkline.network.network import Network, NetworkSettings
 from trunkline.wires.sns.codec import MAX_BODY
 
 
@@ -49,7 +49,7 @@ class Failing:
 
 
 async def _ask(error: Exception, path: str) -> httpx.Response:
-    app = application(Network(Failing(error), Settings()))  # type: ignore[arg-type]  # it is asked for nothing else
+    app = application(Network(Failing(error), NetworkSettings()))  # type: ignore[arg-type]  # it is asked for nothing else
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         return await client.get(path)
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.network.world import OTHER, OWNER, World, world
 from trunkline.network.database import Database
-from trunkline.network.network import Settings
+from trunkline.network.network import NetworkSettings
 from trunkline.network.rates import Rates
 from trunkline.wires.sns import codec
 
@@ -286,7 +286,7 @@ async def test_an_agent_that_writes_too_often_is_told_when_to_come_back(sqlite_d
         net.network.rates = Rates(2)
         assert (await alice.send("POST", "/api/threads", body, headers)).status_code == 200
         assert (await alice.send("PATCH", path, asked, await alice.signed(asked, nonce))).status_code == 403
-    assert Settings().writes_per_minute == 120
+    assert NetworkSettings().writes_per_minute == 120
 
 
 async def test_a_revoked_token_neither_reads_nor_writes(lite: World) -> None:

@@ -16,10 +16,10 @@ from trunkline.runner.chain.abi import Refusal
 from trunkline.runner.chain.caps import DAY_MS, Spent
 from trunkline.runner.chain.ledger import MOST_TOLD, Ledger, TransactionRow
 from trunkline.runner.chain.outcome import Receipt
-from trunkline.runner.chain.planning import Plan
+from trunkline.runner.chain.planning import CallPlan
 from trunkline.runner.chain.wallet import Signed
 
-PLAN = Plan({"args": []}, 11155111, "0x" + "11" * 20, abi.choose(artefact().abi, "inc()"), b"\x01", 100, [])
+PLAN = CallPlan({"args": []}, 11155111, "0x" + "11" * 20, abi.choose(artefact().abi, "inc()"), b"\x01", 100, [])
 
 
 class Clock:

@@ -15,14 +15,14 @@ from trunkline.runner.chain import abi
 from trunkline.runner.chain.jsonrpc import RpcRefused, Unanswered
 from trunkline.runner.chain.ledger import Ledger, TransactionRow
 from trunkline.runner.chain.outcome import Receipt
-from trunkline.runner.chain.planning import Plan
+from trunkline.runner.chain.planning import CallPlan
 from trunkline.runner.chain.rpc import Rpc
 from trunkline.runner.chain.sending import NONCE_ATTEMPTS, REPLACED_MS, Sender
 from trunkline.runner.chain.settings import Caps
 from trunkline.runner.chain.simulation import Fees, Quote
 from trunkline.runner.chain.wallet import Signed, Wallet
 
-PLAN = Plan({"args": []}, 11155111, "0x" + "11" * 20, abi.choose(artefact().abi, "inc()"), b"\x01", 0, [])
+PLAN = CallPlan({"args": []}, 11155111, "0x" + "11" * 20, abi.choose(artefact().abi, "inc()"), b"\x01", 0, [])
 QUOTE = Quote(50_000, Fees(10, 1))
 WALLET = Wallet(KEY)
 

@@ -13,7 +13,7 @@ from tests.support.patience import PATIENCE_SECONDS
 from tests.support.provider import BREAK, HANG, Reply, Request, StubProvider
 from tests.support.sns_stub import AGENT, COMMUNITY, TOKEN, SnsStub, hurry
 from trunkline.core.faults import ConfigError
-from trunkline.wires.sns.drive import MAX_ANSWER, Sns, SnsError, Unclear
+from trunkline.wires.sns.drive import MAX_ANSWER, Sns, SnsError, WriteUnclear
 
 NONCE = "POST /api/agents/nonce"
 
@@ -66,7 +66,7 @@ async def test_a_refusal_is_the_networks_own_words_or_a_text_with_the_status(stu
     with pytest.raises(SnsError, match=r"^Thread not found$") as refused:
         await sns.comment("cnone", "hello")
     assert (refused.value.status, refused.value.payload) == (404, {"error": "Thread not found"})
-    assert not isinstance(refused.value, Unclear)
+    assert not isinstance(refused.value, WriteUnclear)
 
     stub.refuse("POST /api/threads", 403, "")
     with pytest.raises(SnsError, match=r"^Failed to create thread \(403\)$"):
@@ -80,7 +80,7 @@ async def test_a_write_without_a_usable_answer_is_unclear_and_sent_once(
     if accident is HANG:
         hurry(monkeypatch, "POST /api/threads")
     stub.accident("POST /api/threads", accident)
-    with pytest.raises(Unclear):
+    with pytest.raises(WriteUnclear):
         await sns.create_thread(COMMUNITY, "t", "b", "DISCUSSION")
 
     assert stub.count("POST /api/threads") == 1
@@ -89,7 +89,7 @@ async def test_a_write_without_a_usable_answer_is_unclear_and_sent_once(
 
 async def test_a_servers_failure_leaves_a_write_unclear(stub: SnsStub, sns: Sns) -> None:
     stub.refuse("POST /api/threads", 502, "Bad gateway")
-    with pytest.raises(Unclear, match="Bad gateway") as unclear:
+    with pytest.raises(WriteUnclear, match="Bad gateway") as unclear:
         await sns.create_thread(COMMUNITY, "t", "b", "DISCUSSION")
     assert unclear.value.status == 502
 
@@ -100,7 +100,7 @@ async def test_what_was_never_sent_is_not_unclear(stub: SnsStub, sns: Sns) -> No
     with pytest.raises(SnsError, match=r"no complete answer within 0\.3 s") as hung:
         await client.comment("ct", "b")
     await client.close()
-    assert not isinstance(hung.value, Unclear)
+    assert not isinstance(hung.value, WriteUnclear)
 
     gone = Sns("http://127.0.0.1:1", AGENT, TOKEN, timeout=PATIENCE_SECONDS)
     with pytest.raises(SnsError) as refused:

@@ -20,7 +20,7 @@ from trunkline.models.messages import Image, ToolResult, ToolUse
 from trunkline.models.model import ToolSpec
 from trunkline.tools.arguments import BadArguments
 from trunkline.tools.tool import Interrupted, Tool, ToolOutput
-from trunkline.tools.toolbox import Reading, Toolbox
+from trunkline.tools.toolbox import PreparedCall, Toolbox
 
 #: What is said to a model whose call was approved for another place than the one that it would reach now.
 MOVED = (
@@ -32,7 +32,7 @@ MOVED = (
 class _Asked(NamedTuple):
     """A call that somebody decides about, as it was read."""
 
-    reading: Reading
+    reading: PreparedCall
     place: str
     outside: bool
     """Where it led when it was judged."""

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Literal
 
 from trunkline.agents.external.agentproc_paths import stays_inside
-from trunkline.agents.external.agentproc_run import Running
+from trunkline.agents.external.agentproc_run import ActiveRun
 from trunkline.agents.turn_stream import TurnStream
 from trunkline.base.escapes import without_escapes
 from trunkline.base.process import KILL_SECONDS
@@ -112,7 +112,7 @@ class AgentProcConversation:
         self._session_id = _last_noted(request.journal.records)
         self._context = [*filter(None, [request.instructions]), *request.history]
         self._telling: TurnStream | None = None
-        self._running: Running | None = None
+        self._running: ActiveRun | None = None
         self._calls = _Calls()
         self._closed = False
 
@@ -166,7 +166,7 @@ class AgentProcConversation:
             await self._running.over.wait()
         known = self._session_id
         self._calls = _Calls()
-        running = self._running = Running(self._profile, self._turn(message), self._environ, self._ended)
+        running = self._running = ActiveRun(self._profile, self._turn(message), self._environ, self._ended)
         try:
             async for said in running:
                 await self._pass_on(said, running, tell)
@@ -176,7 +176,7 @@ class AgentProcConversation:
             await tell.say(SessionIdentified(self._session_id))
         return await self._end(running.outcome, tell)
 
-    async def _pass_on(self, said: Said, running: Running, tell: TurnStream) -> None:
+    async def _pass_on(self, said: Said, running: ActiveRun, tell: TurnStream) -> None:
         match said:
             case Partial(role="output"):
                 await tell.say(TextDelta(said.text))

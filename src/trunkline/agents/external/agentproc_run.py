@@ -20,7 +20,7 @@ from trunkline.wires.agentproc.profile import Profile
 _AHEAD = 256
 
 
-class Running:
+class ActiveRun:
     """A run that has begun. Iterate over what it says; leave it when that is no longer wanted."""
 
     def __init__(

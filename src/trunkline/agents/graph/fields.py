@@ -25,7 +25,7 @@ class FieldError(ValueError):
     """The fields, or a record, are not what they should be."""
 
 
-class Field(Value):
+class StorageField(Value):
     """One field. `default` is None for an optional one."""
 
     name: str
@@ -37,11 +37,11 @@ class Field(Value):
 class Column(Value):
     """The values of one field, in the order of the records; None where an optional one is missing."""
 
-    field: Field
+    field: StorageField
     values: Sequence[Any]
 
 
-def read_fields(given: Any) -> dict[str, Field]:
+def read_fields(given: Any) -> dict[str, StorageField]:
     """The fields that a description lists.
 
     Raises:
@@ -51,7 +51,7 @@ def read_fields(given: Any) -> dict[str, Field]:
         return {}
     if not isinstance(given, list) or len(given) > MAX_FIELDS:
         raise FieldError(f"`fields` must be a list of at most {MAX_FIELDS}")
-    fields: dict[str, Field] = {}
+    fields: dict[str, StorageField] = {}
     for number, each in enumerate(given):
         field = _field(each, f"fields[{number}]")
         if field.name in fields:
@@ -60,7 +60,7 @@ def read_fields(given: Any) -> dict[str, Field]:
     return fields
 
 
-def _field(given: Any, place: str) -> Field:
+def _field(given: Any, place: str) -> StorageField:
     if not isinstance(given, dict):
         raise FieldError(f"`{place}` must be an object")
     if unknown := given.keys() - _KEYS:
@@ -78,10 +78,10 @@ def _field(given: Any, place: str) -> Field:
     default = None if optional else typed(given["default"], kind)
     if not optional and default is None:
         raise FieldError(f"the `default` of the field `{name}` is not of the type `{kind}`")
-    return Field(name, kind, default, filterable)
+    return StorageField(name, kind, default, filterable)
 
 
-def columns(fields: Mapping[str, Field], metadata: Sequence[Mapping[str, Any]]) -> dict[str, Column]:
+def columns(fields: Mapping[str, StorageField], metadata: Sequence[Mapping[str, Any]]) -> dict[str, Column]:
     """What all records hold of each field.
 
     Raises:
@@ -93,7 +93,7 @@ def columns(fields: Mapping[str, Field], metadata: Sequence[Mapping[str, Any]]) 
     }
 
 
-def _value(field: Field, metadata: Mapping[str, Any], number: int) -> Any:
+def _value(field: StorageField, metadata: Mapping[str, Any], number: int) -> Any:
     given = metadata.get(field.name)
     if given is None:
         return field.default

@@ -15,7 +15,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from trunkline.agents.graph.fields import Column, Field, typed
+from trunkline.agents.graph.fields import Column, typed
 from trunkline.base import jsontext
 from trunkline.base.values import Value
 
@@ -193,4 +193,4 @@ def _in(place: str, key: str) -> str:
     return f"{place}.{key}" if place else key
 
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "Field", "FilterError", "Predicate", "compile_filter"]
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "FilterError", "Predicate", "compile_filter"]

@@ -17,11 +17,11 @@ from trunkline.agents.graph.agent_engine import GraphClient, SessionAgents
 from trunkline.agents.graph.agent_models import check_nodes
 from trunkline.agents.graph.diagnostics import by_kind
 from trunkline.agents.graph.embedded import EmbeddedStorage
-from trunkline.agents.graph.hearing.input import Hearing, VoiceInput, open_voice
+from trunkline.agents.graph.hearing.input import Hearing, HostedVoiceInput, open_voice
 from trunkline.agents.graph.mustache import QUICK_TEMPLATES
 from trunkline.agents.graph.nodes import NODES
 from trunkline.agents.graph.patterns import PatternBook, PatternThread, pattern_threads
-from trunkline.agents.graph.recorded import RecordedAgent, Records
+from trunkline.agents.graph.recorded import ConversationRecords, RecordedAgent
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.shelf_files import StorageFiles
 from trunkline.agents.graph.storages import StringStorage
@@ -97,7 +97,7 @@ class SessionHost:
         aside: PatternThread,
         files: StorageFiles,
         describe: DescribeError,
-        records: Records | None = None,
+        records: ConversationRecords | None = None,
     ) -> None:
         self._models = models
         self._records = records
@@ -163,7 +163,7 @@ class SessionHost:
         """Forget an embedded storage; see `HostSession`."""
         self._shelf.destroy_embedded(name)
 
-    async def create_voice(self, described: VoiceInputDescription, progress: Progress) -> VoiceInput:
+    async def create_voice(self, described: VoiceInputDescription, progress: Progress) -> HostedVoiceInput:
         """Make a voice input; see `HostSession`."""
         host = self._host(progress)
         return await open_voice(
@@ -252,7 +252,7 @@ class LocalGraphHost:
         storage_root: str | None = None,
         vectors: VectorStore | None = None,
         voices: Voices | None = None,
-        records: Records | None = None,
+        records: ConversationRecords | None = None,
     ) -> None:
         self.models = pool
         self._records = records

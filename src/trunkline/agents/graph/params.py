@@ -15,7 +15,7 @@ from trunkline.core.graph import description as d
 from trunkline.core.graph.description import NodeParams, SamplingOverrides
 
 
-class Rules(Value):
+class NodeRules(Value):
     """The rules of one kind of node."""
 
     type: str
@@ -34,46 +34,52 @@ _MAX_INT = (1 << 31) - 1
 _MANY = 10**20
 _MANNER = {"speaker_id": (0, _MAX_INT), "speed": (0.1, 3.0), "min_sentence_chars": (1, _MAX_INT)}
 
-RULES: dict[type[NodeParams], Rules] = {
-    d.GenerateParams: Rules("Generate", ("default",), ("model_name",), {"placement": _PLACEMENTS}, needs_model=True),
-    d.HumanMessageGuardrailParams: Rules("HumanMessageGuardrail", ("triggered", "not_triggered"), ("inline_strings",)),
-    d.CannedResponseParams: Rules("CannedResponse", ("default",), ("inline_strings",), {"selection_strategy": (0, 2)}),
-    d.ToolCallParams: Rules(
+RULES: dict[type[NodeParams], NodeRules] = {
+    d.GenerateParams: NodeRules(
+        "Generate", ("default",), ("model_name",), {"placement": _PLACEMENTS}, needs_model=True
+    ),
+    d.HumanMessageGuardrailParams: NodeRules(
+        "HumanMessageGuardrail", ("triggered", "not_triggered"), ("inline_strings",)
+    ),
+    d.CannedResponseParams: NodeRules(
+        "CannedResponse", ("default",), ("inline_strings",), {"selection_strategy": (0, 2)}
+    ),
+    d.ToolCallParams: NodeRules(
         "ToolCall",
         ("tool_called", "no_tool_called"),
         ("model_name", "tool_call_format", "tools"),
         {"max_calls": (1, 16)},
         needs_model=True,
     ),
-    d.RetrieveParams: Rules(
+    d.RetrieveParams: NodeRules(
         "Retrieve",
         ("found", "not_found"),
         ("embedded_string_storage",),
         {"top_k": (1, 1000), "threshold": _UNIT},
     ),
-    d.InstructionParams: Rules("Instruction", ("default",)),
-    d.ClassifyIntentParams: Rules(
+    d.InstructionParams: NodeRules("Instruction", ("default",)),
+    d.ClassifyIntentParams: NodeRules(
         "ClassifyIntent",
         ("found", "not_found"),
         ("embedded_string_storage",),
         {"threshold": _UNIT, "diagnostic_topk": (1, 64)},
     ),
-    d.ClassifyIntentLLMParams: Rules(
+    d.ClassifyIntentLLMParams: NodeRules(
         "ClassifyIntentLLM",
         ("found", "not_found"),
         ("model_name", "intents_ids", "intents_prompt"),
         {"history_turns": (0, 64), "threshold": _UNIT, "margin": _UNIT},
         needs_model=True,
     ),
-    d.IntentToInstructionParams: Rules("IntentToInstruction", ("default",), ("inline_keys", "inline_strings")),
-    d.GenerateAndSpeakParams: Rules(
+    d.IntentToInstructionParams: NodeRules("IntentToInstruction", ("default",), ("inline_keys", "inline_strings")),
+    d.GenerateAndSpeakParams: NodeRules(
         "GenerateAndSpeak",
         ("default",),
         ("model_name", "tts_model_name"),
         {"placement": _PLACEMENTS, **_MANNER},
         needs_model=True,
     ),
-    d.SpeakParams: Rules("Speak", ("default",), ("tts_model_name",), _MANNER),
+    d.SpeakParams: NodeRules("Speak", ("default",), ("tts_model_name",), _MANNER),
 }
 
 #: What the fields of `sampling` may be. A penalty has no limits of its own; these are far outside of what makes sense.
@@ -90,7 +96,7 @@ _SAMPLING: dict[str, tuple[float, float]] = {
 }
 
 
-def rules_of(params: NodeParams) -> Rules:
+def rules_of(params: NodeParams) -> NodeRules:
     """The rules of a node with these parameters, which is one of those in `RULES`."""
     return RULES[type(params)]
 

@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Callable
 from functools import partial
 
-from trunkline.agents.graph.pool_engines import DEFAULT_CONTEXT, Engine, is_speech, load_engine
+from trunkline.agents.graph.pool_engines import DEFAULT_CONTEXT, LoadedEngine, is_speech, load_engine
 from trunkline.agents.graph.pool_leases import EmbeddingLease, LanguageLease
 from trunkline.agents.graph.weights import Weights
 from trunkline.core.faults import (
@@ -53,7 +53,7 @@ LANGUAGE = "language"
 class _Resident:
     """A model that is loaded, or is being loaded."""
 
-    def __init__(self, loading: asyncio.Task[Engine]) -> None:
+    def __init__(self, loading: asyncio.Task[LoadedEngine]) -> None:
         self.loading = loading
         self.uses = 0
         self.pinned = False
@@ -161,7 +161,7 @@ class ModelPool:
         weakref.finalize(lease, _in_loop, loop, end).atexit = False
         return lease
 
-    async def speech(self, name: str, kind: str, missing: type[ModelError]) -> tuple[Engine, Callable[[], None]]:
+    async def speech(self, name: str, kind: str, missing: type[ModelError]) -> tuple[LoadedEngine, Callable[[], None]]:
         """A model that hears or speaks, and what ends its use, in any thread. It stays loaded until it is unloaded.
 
         Raises:
@@ -190,7 +190,7 @@ class ModelPool:
 
     async def _use(
         self, entry: CatalogEntry, missing: type[ModelError], *, pin: bool = False
-    ) -> tuple[_Resident, Engine]:
+    ) -> tuple[_Resident, LoadedEngine]:
         """Count one use more of a model, and wait until it is loaded. `pin`: keep it, from now on: whoever unloads it
         while it is being loaded has the last word."""
         resident = self._residents.get(entry.name)

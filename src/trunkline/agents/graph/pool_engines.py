@@ -13,7 +13,7 @@ from trunkline.models.catalog_entry import DETECTS, EMBEDDING, HEARS, LLAMA, LLM
 DEFAULT_CONTEXT = 8192
 
 
-class Engine(Protocol):
+class LoadedEngine(Protocol):
     """Anything that was loaded."""
 
     async def close(self) -> None:
@@ -25,7 +25,7 @@ def is_speech(entry: CatalogEntry) -> bool:
     return entry.kind in (HEARS, SPEAKS, DETECTS) and (entry.packaged is not None or bool(entry.files[0].parts))
 
 
-async def load_engine(entry: CatalogEntry, path: str, *, places: int | None, threads: int | None) -> Engine:
+async def load_engine(entry: CatalogEntry, path: str, *, places: int | None, threads: int | None) -> LoadedEngine:
     """Load a model. `path`: its first file; empty if it runs elsewhere.
 
     Raises:
@@ -64,7 +64,7 @@ async def load_engine(entry: CatalogEntry, path: str, *, places: int | None, thr
     raise ProviderError(f"nothing here runs {entry.engine} models of this kind.")
 
 
-async def _remote(entry: CatalogEntry) -> Engine:
+async def _remote(entry: CatalogEntry) -> LoadedEngine:
     """A model at an address."""
     from trunkline.models.embedding_openai import OpenAIEmbedding
     from trunkline.models.openai_language import OpenAILanguage, Remote

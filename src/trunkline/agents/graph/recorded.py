@@ -54,7 +54,7 @@ def usage_of(ending: Ending) -> Usage:
     return Usage(ending.tokens_prompt or None, ending.tokens_generated, ending.tokens_cached or None)
 
 
-class Records:
+class ConversationRecords:
     """Where conversations are kept. `secrets` are taken out of all that is written."""
 
     def __init__(self, store: SessionStore, workspace: str = ".", secrets: Redactor | None = None) -> None:
@@ -89,7 +89,7 @@ class RecordedAgent(GraphAgent):
     """A graph agent that writes down its conversation, from its first turn on. It says and does the same as one that
     does not."""
 
-    def __init__(self, *graph: Any, records: Records, **options: Any) -> None:
+    def __init__(self, *graph: Any, records: ConversationRecords, **options: Any) -> None:
         super().__init__(*graph, **options)
         self._records = records
         self._recorder: Recorder | None = None

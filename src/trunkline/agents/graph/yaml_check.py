@@ -41,7 +41,7 @@ class Finding(Value):
     """The whole sentence, with its place."""
 
 
-class Report(Value):
+class GraphReport(Value):
     """What was found. `graph` is None if there are problems."""
 
     graph: GraphFile | None
@@ -49,19 +49,19 @@ class Report(Value):
     warnings: tuple[Finding, ...] = ()
 
 
-def examine(path: str) -> Report:
+def examine(path: str) -> GraphReport:
     """Read a file and look at all of it. Never raises: what cannot be read is a problem. Not for an event loop."""
     try:
         found = yaml_graph.read(path)
     except ConfigError as error:
-        return Report(None, (Finding(path, 0, 0, "", "", str(error), str(error)),))
+        return GraphReport(None, (Finding(path, 0, 0, "", "", str(error), str(error)),))
     if found.file is None or found.root is None:
-        return Report(None, _ordered(found.wrong))
+        return GraphReport(None, _ordered(found.wrong))
     folder = bundled.folder_of(path)
     wrong = [*_wrong_kinds(found.root, found.file)] or asyncio.run(_opened(found.root, found.file, folder))
     problems = _ordered(wrong)
     odd = [*_paths(found.root, found.file), *_storages(found.root, found.file, folder)]
-    return Report(None if problems else found.file, problems, _ordered(odd))
+    return GraphReport(None if problems else found.file, problems, _ordered(odd))
 
 
 def _ordered(errors: Iterable[DocumentError]) -> tuple[Finding, ...]:

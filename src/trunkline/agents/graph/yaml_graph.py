@@ -77,7 +77,7 @@ class GraphFile(Value):
     knowledge: tuple[EmbeddedStorageDescription, ...] = ()
 
 
-class Reading(Value):
+class GraphReading(Value):
     """What was read, as far as it could be: `file` is None unless nothing is `wrong`. `root` is None for no YAML."""
 
     root: Part | None
@@ -103,7 +103,7 @@ def parse(data: bytes, name: str) -> GraphFile:
     return _sound(_read(data, name, None))
 
 
-def read(path: str) -> Reading:
+def read(path: str) -> GraphReading:
     """Read a graph's file, and go on where something is wrong with it. The texts of storages may be in its folder.
 
     Raises:
@@ -124,23 +124,23 @@ def _other(path: str) -> str:
     return f"Name a file, or a bundled one: {listed(bundled.names())}."
 
 
-def _sound(found: Reading) -> GraphFile:
+def _sound(found: GraphReading) -> GraphFile:
     if found.file is None:
         raise ConfigError.of(found.wrong[0])
     return found.file
 
 
-def _read(data: bytes, name: str, folder: str | None) -> Reading:
+def _read(data: bytes, name: str, folder: str | None) -> GraphReading:
     try:
         root = document.parse(data, name, "the graph")
     except DocumentError as error:
-        return Reading(None, None, (error,))
+        return GraphReading(None, None, (error,))
     reader = _Reader(folder)
     try:
         found = reader.tried(reader.file, root)
     except _Enough:
         found = None
-    return Reading(root, found if not reader.wrong else None, tuple(reader.wrong))
+    return GraphReading(root, found if not reader.wrong else None, tuple(reader.wrong))
 
 
 class _Enough(Exception):

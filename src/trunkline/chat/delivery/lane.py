@@ -18,7 +18,7 @@ from trunkline.chat.delivery.losses import Losses
 from trunkline.chat.delivery.message import SentMessage
 from trunkline.chat.delivery.rows import Body, TextBody
 from trunkline.chat.delivery.splitting import closed
-from trunkline.chat.delivery.verdicts import Doubt, Later, Refused, Taken, Unwanted, Verdict, judged
+from trunkline.chat.delivery.verdicts import Doubt, Later, SendRefused, SendVerdict, Taken, Unwanted, judged
 from trunkline.chat.platform import Platform, SendFailed
 from trunkline.core.faults import ConfigError
 
@@ -158,7 +158,7 @@ class Lane:
         await self._platform.edit(self.chat, id, closed(body.text), buttons=body.buttons)
         return id
 
-    def _sent(self, message: SentMessage, verdict: Verdict) -> None:
+    def _sent(self, message: SentMessage, verdict: SendVerdict) -> None:
         """A message was sent, with this result."""
         now = _now()
         if isinstance(verdict, Taken):
@@ -169,7 +169,7 @@ class Lane:
         if isinstance(verdict, Unwanted):
             message.unwanted()
             return
-        may_try_again = not isinstance(verdict, Refused)
+        may_try_again = not isinstance(verdict, SendRefused)
         if isinstance(verdict, Doubt) and not self._platform.limits.idempotent:
             may_try_again = False
         wait = self._backoff.wait(now, verdict.seconds) if may_try_again else None
@@ -182,7 +182,7 @@ class Lane:
         if wait is None:
             self._trouble.set()
 
-    def _edited(self, message: SentMessage, body: Body, verdict: Verdict) -> None:
+    def _edited(self, message: SentMessage, body: Body, verdict: SendVerdict) -> None:
         """A message was changed, with this result. That it was changed twice would harm nobody: doubt is no danger."""
         now = _now()
         if isinstance(verdict, Taken):
@@ -191,9 +191,9 @@ class Lane:
             message.not_before = now + self._platform.limits.edit_seconds
         elif isinstance(verdict, Unwanted):
             message.unwanted()
-        elif isinstance(verdict, Refused) and not message.row.renewed:
+        elif isinstance(verdict, SendRefused) and not message.row.renewed:
             message.gone(verdict.problem)
-        elif isinstance(verdict, Refused) or (wait := self._backoff.wait(now, verdict.seconds)) is None:
+        elif isinstance(verdict, SendRefused) or (wait := self._backoff.wait(now, verdict.seconds)) is None:
             message.stale(verdict.problem)
             self._trouble.set()
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 
 from trunkline.chat.delivery.rows import Rows
-from trunkline.chat.delivery.verdicts import Later, Refused, Unwanted, Verdict, judged
+from trunkline.chat.delivery.verdicts import Later, SendRefused, SendVerdict, Unwanted, judged
 from trunkline.chat.platform import Platform
 
 LOST = "(an earlier message may not have arrived; `/status` tells more)"
@@ -33,15 +33,15 @@ class Losses:
             self._rows.tell(untold)
         return untold
 
-    async def say(self, chat: str, seconds: float) -> Verdict:
+    async def say(self, chat: str, seconds: float) -> SendVerdict:
         """Tell the chat that there were some."""
         return await judged(lambda: self._platform.send(chat, LOST, key=secrets.token_hex(16)), seconds)
 
-    def put_back(self, lost: list[int], verdict: Verdict) -> None:
+    def put_back(self, lost: list[int], verdict: SendVerdict) -> None:
         """They were not told after all, if the platform did not take the line.
 
         Raises:
             ConfigError: the disk cannot say so.
         """
-        if isinstance(verdict, Later | Refused | Unwanted):
+        if isinstance(verdict, Later | SendRefused | Unwanted):
             self._rows.tell(lost, told=False)

@@ -13,7 +13,7 @@ import secrets
 
 from trunkline.chat.delivery.rows import Body, OutboxRow, Rows, TextBody
 from trunkline.chat.delivery.splitting import resumed
-from trunkline.chat.delivery.states import OPEN, Cause, State, after
+from trunkline.chat.delivery.states import OPEN, Cause, MessageState, after
 
 _logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class SentMessage:
         self.row = row
         self.growing = growing
         """Whether more text may come."""
-        self.doubtful = row.state is State.SENDING
+        self.doubtful = row.state is MessageState.SENDING
         """Whether an earlier try may have gone through."""
         self.not_before = 0.0
         """By the loop's clock: the next try."""
@@ -46,14 +46,19 @@ class SentMessage:
     def is_stale(self) -> bool:
         """It was sent, and is to be changed."""
         row = self.row
-        return row.state is State.SENT and row.message is not None and row.shown != row.body and not _is_blank(row.body)
+        return (
+            row.state is MessageState.SENT
+            and row.message is not None
+            and row.shown != row.body
+            and not _is_blank(row.body)
+        )
 
     @property
     def is_done(self) -> bool:
         """Nothing is left to do, now or later."""
         return not (self.growing or self.is_open or self.is_stale)
 
-    async def settled(self) -> State:
+    async def settled(self) -> MessageState:
         """Wait until nothing is left to do."""
         await self._settled.wait()
         return self.row.state
@@ -75,10 +80,10 @@ class SentMessage:
         row = self.row.replace(body=wanted)
         if self._goes_on(row, given, growing):
             return
-        if not growing and row.state is State.PENDING and _is_blank(wanted):
+        if not growing and row.state is MessageState.PENDING and _is_blank(wanted):
             # All of it stands elsewhere already.
             self._rows.forget(row)
-            row = row.replace(state=State.SENT)
+            row = row.replace(state=MessageState.SENT)
         elif not growing:
             self._rows.save(row)
         self._rows.store.when_kept(lambda: self._become(row, given, self._skipped, growing))
@@ -139,7 +144,7 @@ class SentMessage:
     def unwanted(self) -> None:
         """Nobody is there who could miss it, now or later: the disk forgets it, and so does who waits for its end."""
         self._rows.forget(self.row)
-        row = self.row.replace(state=State.SENT, shown=self.row.body, message=None)
+        row = self.row.replace(state=MessageState.SENT, shown=self.row.body, message=None)
         self._become(row, self._given, self._skipped, self.growing)
 
     # How it is kept.
@@ -158,7 +163,11 @@ class SentMessage:
 
         What comes after it certainly did not arrive. False: there is nothing like that.
         """
-        if old.state is not State.UNKNOWN or not isinstance(old.body, TextBody) or not isinstance(old.shown, TextBody):
+        if (
+            old.state is not MessageState.UNKNOWN
+            or not isinstance(old.body, TextBody)
+            or not isinstance(old.shown, TextBody)
+        ):
             return False
         if not old.body.text.startswith(old.shown.text):
             return False

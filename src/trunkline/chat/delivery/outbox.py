@@ -24,7 +24,7 @@ from trunkline.chat.delivery.losses import Losses
 from trunkline.chat.delivery.message import SentMessage
 from trunkline.chat.delivery.rows import Body, FileBody, OutboxRow, Rows, TextBody
 from trunkline.chat.delivery.splitting import split
-from trunkline.chat.delivery.states import State, worst
+from trunkline.chat.delivery.states import MessageState, worst
 from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.platform import Button, FileType, Platform
 from trunkline.core.faults import ConfigError
@@ -52,7 +52,7 @@ class Posting:
         """What the platform calls those that were sent, in order."""
         return [message.row.message for message in self._messages if message.row.message is not None]
 
-    async def settled(self) -> State:
+    async def settled(self) -> MessageState:
         """How it ended: `sent`, or the worst of its messages. Waits for as long as it takes."""
         return worst([await message.settled() for message in self._messages])
 
@@ -223,10 +223,10 @@ class Outbox:
         known = {message.row.id for message in self._messages()}
         limits = self._platform.limits
         for row in self._rows.unfinished(self._platform.name):
-            if row.id in known or (row.state is State.SENT and not limits.edits):
+            if row.id in known or (row.state is MessageState.SENT and not limits.edits):
                 continue
             message = self._message(row)
-            if row.state is State.SENDING and not limits.idempotent:
+            if row.state is MessageState.SENDING and not limits.idempotent:
                 message.doubted(CRASHED)
             self.touch(message)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from trunkline.base import jsontext
 from trunkline.base.values import Value
-from trunkline.chat.delivery.states import OPEN, UNSETTLED, Cause, State, after
+from trunkline.chat.delivery.states import OPEN, UNSETTLED, Cause, MessageState, after
 from trunkline.chat.delivery.store import DAY_SECONDS, ChatStore, blob, unblob
 from trunkline.chat.platform import Button, FileType
 
@@ -65,7 +65,7 @@ class OutboxRow(Value):
     shown: Body | None
     """What the platform has, or may have; None: nothing."""
     reply_to: str | None
-    state: State
+    state: MessageState
     message: str | None
     """What the platform calls it."""
     renewed: bool
@@ -98,10 +98,21 @@ class Rows:
             "INSERT INTO outbox (platform, chat, token, body, reply_to, state, created, changed)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             blob(platform), blob(chat), token, _dumped(body), None if reply_to is None else blob(reply_to),
-            State.PENDING, now, now,
+            MessageState.PENDING, now, now,
         )  # fmt: skip
         return OutboxRow(
-            int(added.lastrowid or 0), platform, chat, token, body, None, reply_to, State.PENDING, None, False, "", now
+            int(added.lastrowid or 0),
+            platform,
+            chat,
+            token,
+            body,
+            None,
+            reply_to,
+            MessageState.PENDING,
+            None,
+            False,
+            "",
+            now,
         )
 
     def save(self, row: OutboxRow) -> None:
@@ -206,8 +217,8 @@ def _row(columns: tuple[Any, ...]) -> OutboxRow:
     key, platform, chat, token, body, shown, reply_to, state, message, renewed, problem, created = columns
     return OutboxRow(
         key, unblob(platform), unblob(chat), token, _loaded(body), None if shown is None else _loaded(shown),
-        None if reply_to is None else unblob(reply_to), State(state), None if message is None else unblob(message),
-        bool(renewed), problem, created,
+        None if reply_to is None else unblob(reply_to), MessageState(state),
+        None if message is None else unblob(message), bool(renewed), problem, created,
     )  # fmt: skip
 
 

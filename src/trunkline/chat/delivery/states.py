@@ -15,7 +15,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class State(StrEnum):
+class MessageState(StrEnum):
     """Where a message stands."""
 
     PENDING = "pending"
@@ -51,30 +51,30 @@ class Cause(StrEnum):
 
 
 #: What each cause makes of each state. What is not here does not happen.
-TABLE: dict[tuple[State, Cause], State] = {
-    (State.PENDING, Cause.BEGUN): State.SENDING,
-    (State.PENDING, Cause.REFUSED): State.FAILED,
-    (State.SENDING, Cause.BEGUN): State.SENDING,
-    (State.SENDING, Cause.TAKEN): State.SENT,
-    (State.SENDING, Cause.LATER): State.PENDING,
-    (State.SENDING, Cause.AGAIN): State.SENDING,
-    (State.SENDING, Cause.DOUBTED): State.UNKNOWN,
-    (State.SENDING, Cause.REFUSED): State.FAILED,
-    (State.SENT, Cause.STALE): State.FAILED,
-    (State.SENT, Cause.GONE): State.PENDING,
-    (State.FAILED, Cause.RETRIED): State.PENDING,
-    (State.FAILED, Cause.RESUMED): State.SENT,
-    (State.UNKNOWN, Cause.RETRIED): State.PENDING,
+TABLE: dict[tuple[MessageState, Cause], MessageState] = {
+    (MessageState.PENDING, Cause.BEGUN): MessageState.SENDING,
+    (MessageState.PENDING, Cause.REFUSED): MessageState.FAILED,
+    (MessageState.SENDING, Cause.BEGUN): MessageState.SENDING,
+    (MessageState.SENDING, Cause.TAKEN): MessageState.SENT,
+    (MessageState.SENDING, Cause.LATER): MessageState.PENDING,
+    (MessageState.SENDING, Cause.AGAIN): MessageState.SENDING,
+    (MessageState.SENDING, Cause.DOUBTED): MessageState.UNKNOWN,
+    (MessageState.SENDING, Cause.REFUSED): MessageState.FAILED,
+    (MessageState.SENT, Cause.STALE): MessageState.FAILED,
+    (MessageState.SENT, Cause.GONE): MessageState.PENDING,
+    (MessageState.FAILED, Cause.RETRIED): MessageState.PENDING,
+    (MessageState.FAILED, Cause.RESUMED): MessageState.SENT,
+    (MessageState.UNKNOWN, Cause.RETRIED): MessageState.PENDING,
 }
 
 #: Those with work left to do: what a restart takes up. (A `sent` one may also have a newer text.)
-OPEN = frozenset({State.PENDING, State.SENDING})
+OPEN = frozenset({MessageState.PENDING, MessageState.SENDING})
 
 #: Those that a person should hear of.
-UNSETTLED = frozenset({State.FAILED, State.UNKNOWN})
+UNSETTLED = frozenset({MessageState.FAILED, MessageState.UNKNOWN})
 
 
-def after(state: State, cause: Cause) -> State:
+def after(state: MessageState, cause: Cause) -> MessageState:
     """The state that follows.
 
     Raises:
@@ -83,7 +83,7 @@ def after(state: State, cause: Cause) -> State:
     return TABLE[state, cause]
 
 
-def worst(states: list[State]) -> State:
+def worst(states: list[MessageState]) -> MessageState:
     """The state of several messages as one: the one that asks most for attention. Of none: `sent`."""
-    order = (State.UNKNOWN, State.FAILED, State.SENDING, State.PENDING)
-    return next((state for state in order if state in states), State.SENT)
+    order = (MessageState.UNKNOWN, MessageState.FAILED, MessageState.SENDING, MessageState.PENDING)
+    return next((state for state in order if state in states), MessageState.SENT)

@@ -20,7 +20,7 @@ from typing import Any
 
 from trunkline.base import jsontext, paths
 from trunkline.base.values import Value
-from trunkline.chat.platform import File, Inbound
+from trunkline.chat.platform import Inbound, InboundFile
 from trunkline.core.faults import ConfigError
 from trunkline.store import locks
 from trunkline.store.explaining import explained
@@ -106,7 +106,7 @@ class Note(Value):
     inbound: Inbound
 
 
-class Kept(Value):
+class KeptChat(Value):
     """What a chat keeps between messages and restarts. The bridge gives it its meaning."""
 
     agent: str = ""
@@ -191,18 +191,18 @@ class ChatStore:
         ).fetchone()  # fmt: skip
         return None if row is None else int(row[0])
 
-    def conversation(self, platform: str, chat: str) -> Kept:
+    def conversation(self, platform: str, chat: str) -> KeptChat:
         """What a chat keeps; of a chat that was never seen, the defaults."""
         row = self.execute(
             "SELECT kept FROM conversations WHERE platform = ? AND chat = ?", blob(platform), blob(chat)
         ).fetchone()
         known = jsontext.loads(row[0]) if row else {}
         # What another version kept besides is none of ours.
-        return Kept(**{field: known[field] for field in Kept.__fields__ if field in known})
+        return KeptChat(**{field: known[field] for field in KeptChat.__fields__ if field in known})
 
-    def keep(self, platform: str, chat: str, kept: Kept) -> None:
+    def keep(self, platform: str, chat: str, kept: KeptChat) -> None:
         """Remember this of a chat, in place of what was known."""
-        content = jsontext.dumps({field: getattr(kept, field) for field in Kept.__fields__})
+        content = jsontext.dumps({field: getattr(kept, field) for field in KeptChat.__fields__})
         self.execute(
             "INSERT INTO conversations (platform, chat, kept) VALUES (?, ?, ?)"
             " ON CONFLICT (platform, chat) DO UPDATE SET kept = excluded.kept",
@@ -324,12 +324,12 @@ def unblob(content: bytes) -> str:
 
 def _dumped(item: Inbound) -> bytes:
     plain: dict[str, Any] = {field: getattr(item, field) for field in Inbound.__fields__}
-    files = [{field: getattr(file, field) for field in File.__fields__} for file in item.files]
+    files = [{field: getattr(file, field) for field in InboundFile.__fields__} for file in item.files]
     return jsontext.dumps(plain | {"files": files})
 
 
 def _loaded(content: bytes) -> Inbound:
     known = jsontext.loads(content)
-    known["files"] = tuple(File(**file) for file in known["files"])
+    known["files"] = tuple(InboundFile(**file) for file in known["files"])
     # What another version kept besides is none of ours.
     return Inbound(**{field: known[field] for field in Inbound.__fields__ if field in known})

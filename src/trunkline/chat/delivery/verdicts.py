@@ -12,7 +12,7 @@ from trunkline.chat.platform import Gone, NotNow, SendFailed, Unclear
 _logger = logging.getLogger(__name__)
 
 
-class Verdict(Value):
+class SendVerdict(Value):
     """What came of a request. One of its five children."""
 
     problem: str = ""
@@ -20,29 +20,29 @@ class Verdict(Value):
     """How long the platform asked to wait."""
 
 
-class Taken(Verdict):
+class Taken(SendVerdict):
     """It was done; `message` is what the platform calls the message."""
 
     message: str = ""
 
 
-class Later(Verdict):
+class Later(SendVerdict):
     """It was not done, and may be later."""
 
 
-class Refused(Verdict):
+class SendRefused(SendVerdict):
     """It was not done, and will not be."""
 
 
-class Unwanted(Verdict):
+class Unwanted(SendVerdict):
     """It was not done, and there is nobody who could miss it."""
 
 
-class Doubt(Verdict):
+class Doubt(SendVerdict):
     """Whether it was done is not known."""
 
 
-async def judged(ask: Callable[[], Awaitable[str]], seconds: float) -> Verdict:
+async def judged(ask: Callable[[], Awaitable[str]], seconds: float) -> SendVerdict:
     """Ask the platform, and say what came of it.
 
     A platform that hangs, and one that breaks its promise and raises something else, may have done it or not.
@@ -57,7 +57,7 @@ async def judged(ask: Callable[[], Awaitable[str]], seconds: float) -> Verdict:
     except Gone as error:
         return Unwanted(str(error))
     except SendFailed as error:
-        return Refused(str(error))
+        return SendRefused(str(error))
     except TimeoutError:
         return Doubt(f"No answer within {seconds:g} seconds.")
     except Exception as error:

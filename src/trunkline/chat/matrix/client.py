@@ -21,7 +21,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 
 from trunkline.base import jsontext
 from trunkline.base.cutting import cut_between_words
-from trunkline.chat.platform import NotNow, SendFailed, Unclear
+from trunkline.chat.platform import NotNow, SendFailed, TokenRefused, Unclear
 from trunkline.core.faults import ConfigError
 
 #: A host that is there accepts a connection within a second or two.
@@ -51,10 +51,6 @@ class MatrixRefused(SendFailed):
         super().__init__(message)
         self.status = status
         self.code = code
-
-
-class TokenRefused(NotNow):
-    """The server does not accept the token, or not any more."""
 
 
 class Homeserver:

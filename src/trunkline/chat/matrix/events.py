@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from trunkline.base.values import Value
-from trunkline.chat.platform import File, FileType
+from trunkline.chat.platform import FileType, InboundFile
 
 #: What we want to hear of. The rest (receipts, presence, settings) would wake us for nothing.
 TYPES = ("m.room.message", "m.room.encrypted", "m.room.member", "m.reaction")
@@ -50,7 +50,7 @@ class MatrixMessage(Value):
     room: str
     sender: str
     text: str
-    files: tuple[File, ...] = ()
+    files: tuple[InboundFile, ...] = ()
     thread: str | None = None
     """The message that the thread began with, if it is in one."""
     at: float | None = None
@@ -67,7 +67,7 @@ class Reaction(Value):
     key: str
 
 
-class Unreadable(Value):
+class EncryptedMessage(Value):
     """Somebody wrote something encrypted."""
 
     id: str
@@ -81,7 +81,7 @@ class Moved(Value):
     room: str
 
 
-Happened = MatrixMessage | Reaction | Unreadable | Moved
+Happened = MatrixMessage | Reaction | EncryptedMessage | Moved
 
 
 class Invite(Value):
@@ -153,7 +153,7 @@ def happened(room: str, events: Sequence[Mapping[str, Any]], me: str) -> Iterato
             found = _reaction(event_id, room, sender, content)
         # Nothing is left of the content of what was taken back.
         elif event.get("type") == "m.room.encrypted" and content:
-            found = Unreadable(event_id, room, sender)
+            found = EncryptedMessage(event_id, room, sender)
         if found is not None:
             yield found
 
@@ -226,7 +226,7 @@ def _message(event_id: str, room: str, sender: str, content: Mapping[str, Any]) 
     given = content.get("filename")
     # The body is a caption if the file's name is elsewhere, and the name if not.
     name, caption = (given, body if body != given else "") if _is_text(given) else (body, "")
-    file = File(_FILE_TYPES[kind], ref, _name(name), _size(_mapping(content.get("info")).get("size")))
+    file = InboundFile(_FILE_TYPES[kind], ref, _name(name), _size(_mapping(content.get("info")).get("size")))
     return MatrixMessage(event_id, room, sender, caption, (file,), thread)
 
 

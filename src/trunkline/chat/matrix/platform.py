@@ -24,13 +24,13 @@ from uuid import uuid4
 from trunkline.chat.matrix import content, events
 from trunkline.chat.matrix.account import Account, Credentials
 from trunkline.chat.matrix.client import Homeserver
-from trunkline.chat.matrix.state import Keeper
+from trunkline.chat.matrix.state import StateFile
 from trunkline.chat.matrix.stream import SyncStream
 from trunkline.chat.platform import (
     Button,
-    File,
     FileType,
     Inbound,
+    InboundFile,
     Limits,
     NotNow,
     Pressed,
@@ -119,7 +119,7 @@ class MatrixPlatform:
             ConfigError: there are no credentials, the address is none, or `matrix-nio` is missing.
         """
         credentials = Credentials(token, user, password)
-        self._account = Account(homeserver, credentials, Keeper(state_dir), environ)
+        self._account = Account(homeserver, credentials, StateFile(state_dir), environ)
         self._may_invite = may_invite
         self._limits = Limits(
             content.TEXT_BYTES,
@@ -194,7 +194,7 @@ class MatrixPlatform:
             raise NotNow(str(error)) from None
         return await self._send(chat, content.file(type, ref, name, mimetype, size), key)
 
-    async def fetch(self, file: File, path: str) -> None:
+    async def fetch(self, file: InboundFile, path: str) -> None:
         limit = self._limits.file_bytes
         place = events.media(file.ref)
         if place is None:
@@ -258,7 +258,7 @@ class MatrixPlatform:
                 return await self._inbound(found)
             case events.Reaction():
                 return await self._pressed(found, stream)
-            case events.Unreadable():
+            case events.EncryptedMessage():
                 await self._tell(found.room)
             case events.Moved():
                 self._members.pop(found.room, None)

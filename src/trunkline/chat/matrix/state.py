@@ -75,7 +75,7 @@ def _state(kept: dict[str, Any]) -> MatrixState:
     )
 
 
-class Keeper:
+class StateFile:
     """The state of one account, and its file."""
 
     def __init__(self, directory: str) -> None:

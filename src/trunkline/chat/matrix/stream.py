@@ -12,7 +12,7 @@ import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from trunkline.chat.matrix.client import Homeserver, MatrixRefused, TokenRefused
+from trunkline.chat.matrix.client import Homeserver, MatrixRefused
 from trunkline.chat.matrix.events import (
     FILTER,
     TIMELINE_EVENTS,
@@ -26,8 +26,8 @@ from trunkline.chat.matrix.events import (
     read,
     since_we_came,
 )
-from trunkline.chat.matrix.state import Keeper
-from trunkline.chat.platform import NotNow, SendFailed, Unclear
+from trunkline.chat.matrix.state import StateFile
+from trunkline.chat.platform import NotNow, SendFailed, TokenRefused, Unclear
 from trunkline.core.faults import ConfigError
 
 #: How long the server holds a request for news when there are none, and what it may take on top of that.
@@ -56,7 +56,7 @@ class SyncStream:
     def __init__(
         self,
         server: Homeserver,
-        keeper: Keeper,
+        keeper: StateFile,
         me: str,
         *,
         may_invite: Callable[[str], bool],

@@ -1,10 +1,10 @@
 """The Bot API over HTTP: one method, one request, and what its failure means for whoever sent something.
 
     SendFailed
-    ├── Refused      Telegram said no: its `code` and words
-    ├── NotNow       it asked to wait, is in trouble, or was never reached
-    │   └── TokenRefused     it does not accept the token: not the message's fault
-    └── Unclear      the request went out, and no answer came back
+    ├── TelegramRefused  Telegram said no: its `code` and words
+    ├── NotNow           it asked to wait, is in trouble, or was never reached
+    │   └── TokenRefused it does not accept the token: not the message's fault
+    └── Unclear          the request went out, and no answer came back
 
 The bot's token is a part of every address. It is masked in every error, in what the HTTP library logs, and in `repr`.
 """
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from trunkline.base import http, jsontext
 from trunkline.base.redact import RedactingFilter, Redactor
 from trunkline.chat.plain import sentence
-from trunkline.chat.platform import NotNow, SendFailed, Unclear
+from trunkline.chat.platform import NotNow, SendFailed, TokenRefused, Unclear
 
 if TYPE_CHECKING:
     import httpx
@@ -49,10 +49,6 @@ class TelegramRefused(SendFailed):
         super().__init__(message)
         self.code = code
         self.description = description
-
-
-class TokenRefused(NotNow):
-    """Telegram does not accept the token, or not any more. What was to be sent can be, once there is another."""
 
 
 def decode(status: int, body: bytes, mask: Callable[[str], str] = str) -> Any:

@@ -22,9 +22,9 @@ from trunkline.base.chat_platforms import PLATFORMS
 from trunkline.chat.credentials import secret
 from trunkline.chat.platform import (
     Button,
-    File,
     FileType,
     Inbound,
+    InboundFile,
     Limits,
     NotNow,
     Pressed,
@@ -199,7 +199,7 @@ class TelegramPlatform:
             # The HTTP library reads it from the beginning again.
             return await self._upload(*_DOCUMENT, chat, file, name)
 
-    async def fetch(self, file: File, path: str) -> None:
+    async def fetch(self, file: InboundFile, path: str) -> None:
         found = await self._api.call("getFile", {"file_id": file.ref})
         place = found.get("file_path") if isinstance(found, dict) else None
         if not isinstance(place, str):

@@ -12,9 +12,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 from trunkline.chat.commands import HELP
-from trunkline.chat.platform import Inbound, NotNow, Pressed, SendFailed, Unclear
+from trunkline.chat.platform import Inbound, NotNow, Pressed, SendFailed, TokenRefused, Unclear
 from trunkline.chat.telegram import updates
-from trunkline.chat.telegram.api import Api, TelegramRefused, TokenRefused
+from trunkline.chat.telegram.api import Api, TelegramRefused
 from trunkline.core.faults import ConfigError
 
 #: How long Telegram holds a request until there is something to tell. Longer ones are cut by proxies.

@@ -15,7 +15,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from trunkline.base.values import Value
-from trunkline.chat.platform import File, FileType, Inbound, Pressed
+from trunkline.chat.platform import FileType, Inbound, InboundFile, Pressed
 
 _logger = logging.getLogger(__name__)
 
@@ -257,19 +257,19 @@ def _quoted(message: Mapping[str, Any], me: Me) -> str:
     return "\n".join(f"> {line}" for line in lines) + "\n\n"
 
 
-def _files(message: Mapping[str, Any]) -> Iterable[File]:
+def _files(message: Mapping[str, Any]) -> Iterable[InboundFile]:
     if sizes := message.get("photo"):
         largest = max(sizes, key=lambda size: size["width"] * size["height"])
-        yield File("image", str(largest["file_id"]), "photo.jpg", _size(largest))
+        yield InboundFile("image", str(largest["file_id"]), "photo.jpg", _size(largest))
     sticker = message.get("sticker")
     if sticker and not sticker.get("is_animated") and not sticker.get("is_video"):
-        yield File("image", str(sticker["file_id"]), "sticker.webp", _size(sticker))
+        yield InboundFile("image", str(sticker["file_id"]), "sticker.webp", _size(sticker))
     for field, kind, name in _KINDS:
         found = message.get(field)
         # An animation comes as a document, too.
         if found and not (field == "document" and "animation" in message):
             kind = "image" if str(found.get("mime_type", "")).startswith("image/") else kind
-            yield File(kind, str(found["file_id"]), str(found.get("file_name") or name), _size(found))
+            yield InboundFile(kind, str(found["file_id"]), str(found.get("file_name") or name), _size(found))
 
 
 def _size(found: Mapping[str, Any]) -> int | None:

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from trunkline.base import stdio
 from trunkline.base.chat_platforms import AT_THE_TERMINAL
-from trunkline.chat.platform import Button, File, FileType, Gone, Inbound, Limits, Pressed, SendFailed, nobody
+from trunkline.chat.platform import Button, FileType, Gone, Inbound, InboundFile, Limits, Pressed, SendFailed, nobody
 from trunkline.chat.terminal.screen import ChatScreen
 from trunkline.chat.terminal.text import clean
 
@@ -117,7 +117,7 @@ class TerminalPlatform:
     async def send_file(self, chat: str, path: str, *, type: FileType, name: str, key: str) -> str:
         return await self.send(chat, f"[{type}] {path}", key=key)
 
-    async def fetch(self, file: File, path: str) -> None:
+    async def fetch(self, file: InboundFile, path: str) -> None:
         raise SendFailed("a terminal brings no files")
 
     async def typing(self, chat: str) -> None:

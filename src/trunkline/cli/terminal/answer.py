@@ -9,7 +9,7 @@ from trunkline.cli.terminal.paint import Painter
 from trunkline.cli.terminal.screen import is_blank
 
 
-class Piece(Value):
+class CommitLines(Value):
     """Lines to commit. `first`: a block begins with them."""
 
     lines: tuple[str, ...]
@@ -36,13 +36,13 @@ class AnswerView:
         """Some more of it."""
         self._stream.feed(clean_delta(text))
 
-    def settle(self, room: int) -> list[Piece]:
+    def settle(self, room: int) -> list[CommitLines]:
         """What can be committed, so that the live lines fit into `room`."""
         pieces = [self._finish(block) for block in self._stream.finished()]
         lines = self._lines(self._stream.rest)
         overflow = len(lines) - room
         if overflow > self._frozen and not is_table(self._stream.rest):
-            pieces.append(Piece(tuple(lines[self._frozen : overflow]), not self._frozen))
+            pieces.append(CommitLines(tuple(lines[self._frozen : overflow]), not self._frozen))
             self._frozen = overflow
             self._width = self._width or self._painter.width
         return [piece for piece in pieces if piece.lines]
@@ -56,12 +56,12 @@ class AnswerView:
         """The lines of the block that is not finished."""
         return self._lines(self._stream.rest)[self._frozen :]
 
-    def close(self) -> list[Piece]:
+    def close(self) -> list[CommitLines]:
         """Commit everything that is left."""
         return [piece for piece in map(self._finish, self._stream.close()) if piece.lines]
 
-    def _finish(self, block: str) -> Piece:
-        piece = Piece(tuple(self._lines(block)[self._frozen :]), not self._frozen)
+    def _finish(self, block: str) -> CommitLines:
+        piece = CommitLines(tuple(self._lines(block)[self._frozen :]), not self._frozen)
         self._frozen = 0
         self._width = None
         return piece

@@ -51,21 +51,21 @@ def _captioned(name: str, about: str) -> Caption:
     return Caption(one_line(visible(name[:LONGEST_LINE])), line)
 
 
-class Glance(Value):
+class ResultExcerpt(Value):
     """The part of a result that is shown. `hidden` is how many more lines there are."""
 
     lines: tuple[str, ...]
     hidden: int = 0
 
 
-def glance(event: ToolFinished) -> Glance:
+def glance(event: ToolFinished) -> ResultExcerpt:
     """A look at a result that is no diff."""
     if event.output_type == "image":
-        return Glance(("(an image)",))
+        return ResultExcerpt(("(an image)",))
     text = clean(event.output)
     if event.status == "success" and event.name == "Read":
         count = len(text.splitlines())
-        return Glance((f"{count} line{'' if count == 1 else 's'}",))
+        return ResultExcerpt((f"{count} line{'' if count == 1 else 's'}",))
     text = _command_output(text)
     lines = [line[:LONGEST_LINE] for line in text.strip("\n").split("\n")]
     if event.status == "error":
@@ -74,8 +74,8 @@ def glance(event: ToolFinished) -> Glance:
     else:
         shown = lines[:SHOWN_LINES]
     if lines == [""]:
-        return Glance(("(no output)",))
-    return Glance(tuple(shown), len(lines) - len(shown))
+        return ResultExcerpt(("(no output)",))
+    return ResultExcerpt(tuple(shown), len(lines) - len(shown))
 
 
 def _command_output(text: str) -> str:

@@ -21,7 +21,7 @@ from trunkline.core.graph.turns import TURN_DIAGNOSTICS
 from trunkline.core.preview import Preview, plain
 
 if TYPE_CHECKING:
-    from trunkline.cli.terminal.answer import AnswerView, Piece
+    from trunkline.cli.terminal.answer import AnswerView, CommitLines
 
 #: A diff is shown up to here; `git diff` shows the rest.
 DIFF_LINES = 40
@@ -350,7 +350,7 @@ class View:
             answer, self._answer = self._answer, None
             self._pieces(answer.close())
 
-    def _pieces(self, pieces: list[Piece]) -> None:
+    def _pieces(self, pieces: list[CommitLines]) -> None:
         for piece in pieces:
             if piece.first:
                 self._put("text", list(piece.lines), apart=True)

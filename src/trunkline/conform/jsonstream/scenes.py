@@ -53,7 +53,7 @@ def text_of(events: Iterable[SeenEvent]) -> str:
     return "".join(str(event.data.get("text", "")) for event in events if event.type == "text_delta")
 
 
-class Request(Value):
+class PendingCall(Value):
     """A tool call that waits for an answer."""
 
     msg_id: str
@@ -83,12 +83,12 @@ async def send(subject: Subject, text: str, **more: Any) -> str:
     return msg_id
 
 
-async def approve(subject: Subject, request: Request, scope: str = "once") -> None:
+async def approve(subject: Subject, request: PendingCall, scope: str = "once") -> None:
     """Approve a call."""
     await subject.send(type="tool_approve", call_id=request.call_id, scope=scope)
 
 
-async def deny(subject: Subject, request: Request, reason: str = "The kit says no") -> None:
+async def deny(subject: Subject, request: PendingCall, reason: str = "The kit says no") -> None:
     """Deny a call."""
     await subject.send(type="tool_deny", call_id=request.call_id, reason=reason)
 
@@ -105,7 +105,7 @@ async def see_out(stage: Stage, subject: Subject, msg_id: str, *, approving: boo
         found += await subject.hope(f"`stream_end` of `{msg_id}`", wanted, stage.target.timeout)
         if found[-1].type == "stream_end":
             return found
-        another = Request(msg_id, found[-1].call_id or "", found[-1])
+        another = PendingCall(msg_id, found[-1].call_id or "", found[-1])
         await (approve(subject, another) if approving else deny(subject, another))
     raise NotExercised(_too_many())
 
@@ -143,7 +143,7 @@ async def greet(stage: Stage, subject: Subject, after: str) -> list[SeenEvent]:
     return found
 
 
-async def request(stage: Stage, subject: Subject, prompt: str, category: str, **parts: str) -> Request:
+async def request(stage: Stage, subject: Subject, prompt: str, category: str, **parts: str) -> PendingCall:
     """Send a prompt that makes the agent ask for a tool of that category. Others on the way are approved.
 
     Raises:
@@ -152,7 +152,7 @@ async def request(stage: Stage, subject: Subject, prompt: str, category: str, **
     return await next_request(stage, subject, await say(stage, subject, prompt, **parts), category)
 
 
-async def next_request(stage: Stage, subject: Subject, msg_id: str, category: str) -> Request:
+async def next_request(stage: Stage, subject: Subject, msg_id: str, category: str) -> PendingCall:
     """The next request of that category in the turn.
 
     Raises:
@@ -166,12 +166,12 @@ async def next_request(stage: Stage, subject: Subject, msg_id: str, category: st
         if event.type == "stream_end":
             raise NotExercised(_without_request(found, category))
         if event.member("tool", "category") == category:
-            return Request(msg_id, event.call_id or "", event)
-        await approve(subject, Request(msg_id, event.call_id or "", event))
+            return PendingCall(msg_id, event.call_id or "", event)
+        await approve(subject, PendingCall(msg_id, event.call_id or "", event))
     raise NotExercised(_too_many())
 
 
-async def two_requests(stage: Stage, subject: Subject) -> tuple[Request, Request]:
+async def two_requests(stage: Stage, subject: Subject) -> tuple[PendingCall, PendingCall]:
     """Two `edit` requests that are open at the same time.
 
     Raises:
@@ -182,16 +182,16 @@ async def two_requests(stage: Stage, subject: Subject) -> tuple[Request, Request
     found = await subject.collect(of("tool_request", msg_id=first.msg_id), stage.target.patience)
     if not found or found[-1].type != "tool_request":
         raise NotExercised("only one `tool_request` was open at a time")
-    return first, Request(first.msg_id, found[-1].call_id or "", found[-1])
+    return first, PendingCall(first.msg_id, found[-1].call_id or "", found[-1])
 
 
-async def unbidden(stage: Stage, subject: Subject, wanted: Request) -> list[SeenEvent]:
+async def unbidden(stage: Stage, subject: Subject, wanted: PendingCall) -> list[SeenEvent]:
     """What happens to a call that nobody has answered, while the kit listens: nothing should."""
     heard = await subject.listen(stage.target.quiet)
     return [event for event in heard if event.call_id == wanted.call_id]
 
 
-async def running(stage: Stage, subject: Subject, wanted: Request) -> None:
+async def running(stage: Stage, subject: Subject, wanted: PendingCall) -> None:
     """Approve a call once and wait until it runs.
 
     Raises:
@@ -249,7 +249,7 @@ async def _calls(stage: Stage, subject: Subject, msg_id: str) -> AsyncIterator[S
             return
         yield event
         if event.type == "tool_request":
-            await approve(subject, Request(msg_id, event.call_id or "", event))
+            await approve(subject, PendingCall(msg_id, event.call_id or "", event))
     raise NotExercised(_too_many())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trunkline.conform.jsonstream.scenes import (
-    Request,
+    PendingCall,
     any_of,
     approve,
     ask,
@@ -63,7 +63,7 @@ async def approved_calls_run(stage: Stage) -> None:
         await see_out(stage, agent, wanted.msg_id)
 
 
-async def _runs(stage: Stage, agent: Subject, wanted: Request) -> SeenEvent:
+async def _runs(stage: Stage, agent: Subject, wanted: PendingCall) -> SeenEvent:
     """The call runs and tells its result."""
     await agent.expect(
         "`tool_running` after the approval", of("tool_running", call_id=wanted.call_id), stage.target.timeout
@@ -171,7 +171,7 @@ async def one_of_two_is_denied(stage: Stage) -> None:
             raise Broken("the approved call has no result")
 
 
-async def _results(stage: Stage, agent: Subject, first: Request, second: Request) -> list[SeenEvent]:
+async def _results(stage: Stage, agent: Subject, first: PendingCall, second: PendingCall) -> list[SeenEvent]:
     """What comes until both calls are over, or the turn is."""
     open_calls = {first.call_id, second.call_id}
 

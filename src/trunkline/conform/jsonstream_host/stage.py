@@ -16,7 +16,7 @@ from trunkline.base.values import Value
 from trunkline.conform import probe
 from trunkline.conform.jsonstream_host.part import Step
 from trunkline.conform.kit import Broken
-from trunkline.conform.process import Running
+from trunkline.conform.process import RunningTarget
 from trunkline.conform.record import Roles
 from trunkline.conform.stage import AgentStage, ProgramTarget
 
@@ -74,7 +74,7 @@ class HostCommand(Value):
         return found if isinstance(found, str) else None
 
 
-class Seen(Value):
+class SeenRun(Value):
     """A run that has ended."""
 
     stdout: str
@@ -100,7 +100,7 @@ class Stage(AgentStage):
         super().__init__(name, ROLES, target.patience)
         self.target = target
 
-    async def play(self, *steps: Step, say: Sequence[str] = (ASKED,), within: float | None = None) -> Seen:
+    async def play(self, *steps: Step, say: Sequence[str] = (ASKED,), within: float | None = None) -> SeenRun:
         """A run of the host from its beginning to its end. `say` is what it is told to say; in one message each.
 
         Raises:
@@ -108,7 +108,7 @@ class Stage(AgentStage):
         """
         return await self.seen(await self.begin(*steps, say=say), within)
 
-    async def begin(self, *steps: Step, say: Sequence[str] = (ASKED,)) -> Running:
+    async def begin(self, *steps: Step, say: Sequence[str] = (ASKED,)) -> RunningTarget:
         """Start the host; do not wait."""
         self.marks.mkdir()
         (self.marks / "plan.json").write_bytes(jsontext.dumps([["live", self.target.lifetime], *steps]))
@@ -123,7 +123,7 @@ class Stage(AgentStage):
         running.close_input()
         return running
 
-    async def seen(self, running: Running, within: float | None = None) -> Seen:
+    async def seen(self, running: RunningTarget, within: float | None = None) -> SeenRun:
         """What came of a run.
 
         Raises:
@@ -137,7 +137,7 @@ class Stage(AgentStage):
         if status is None or running.seconds is None:
             raise Broken(f"still running {seconds:g} s after the start")
         stdout = running.output.decode("utf-8", "replace")
-        return Seen(stdout, running.stderr, status, running.seconds, commands)
+        return SeenRun(stdout, running.stderr, status, running.seconds, commands)
 
     @property
     def marks(self) -> Path:
@@ -159,7 +159,7 @@ class Stage(AgentStage):
         except OSError:
             return None
 
-    def interrupt(self, running: Running) -> None:
+    def interrupt(self, running: RunningTarget) -> None:
         """What Ctrl-C in a terminal does."""
         running.signal(signal.SIGINT)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trunkline.conform.expect import holds
 from trunkline.conform.jsonstream_host.part import ANSWER, request, result, running, text, turn
-from trunkline.conform.jsonstream_host.stage import ASKED, Seen, Stage
+from trunkline.conform.jsonstream_host.stage import ASKED, SeenRun, Stage
 from trunkline.conform.kit import Broken, Suite
 
 #: What a check may need: that the host can be told more than one thing.
@@ -27,7 +27,7 @@ _GROUPS = (
 SUITE: Suite[Stage] = Suite(tour, package=__package__, groups=_GROUPS, gate="jh.turn.answer")
 
 
-def shows(seen: Seen, wanted: str = ANSWER) -> None:
+def shows(seen: SeenRun, wanted: str = ANSWER) -> None:
     """The host has shown something.
 
     Raises:
@@ -36,7 +36,7 @@ def shows(seen: Seen, wanted: str = ANSWER) -> None:
     holds("standard output", seen.stdout, wanted)
 
 
-def well(seen: Seen) -> None:
+def well(seen: SeenRun) -> None:
     """The run ended well, and the answer was shown.
 
     Raises:
@@ -47,7 +47,7 @@ def well(seen: Seen) -> None:
         raise Broken(f"the exit status is {seen.status} although the turn went well")
 
 
-def told(seen: Seen) -> None:
+def told(seen: SeenRun) -> None:
     """The user was told of a failure.
 
     Raises:

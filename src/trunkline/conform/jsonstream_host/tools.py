@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from trunkline.conform.jsonstream_host.part import ANSWER, request, result, running, text, turn
-from trunkline.conform.jsonstream_host.stage import Seen, Stage
+from trunkline.conform.jsonstream_host.stage import SeenRun, Stage
 from trunkline.conform.jsonstream_host.suite import SUITE, well
 from trunkline.conform.kit import Broken
 
 
-def _decided(seen: Seen) -> list[str]:
+def _decided(seen: SeenRun) -> list[str]:
     return [str(each.data.get("call_id")) for each in seen.of("tool_approve", "tool_deny")]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from trunkline.conform.kit import Broken, Check, NotExercised, Result, Scene, Suite, Tier
+from trunkline.conform.kit import Broken, Check, CheckResult, NotExercised, Scene, Suite, Tier
 from trunkline.conform.record import Record
 from trunkline.conform.sns.cast import Need
 from trunkline.conform.sns.exchange import SnsResponse
@@ -21,8 +21,8 @@ class _Suite(Suite[Stage]):
         stage: Callable[[str], Stage],
         *,
         jobs: int,
-        on_result: Callable[[Result], None] = lambda result: None,
-    ) -> tuple[list[Result], list[Record]]:
+        on_result: Callable[[CheckResult], None] = lambda result: None,
+    ) -> tuple[list[CheckResult], list[Record]]:
         """Run checks, and close the communities that were made for them."""
         try:
             return await super().run(checks, stage, jobs=jobs, on_result=on_result)

@@ -117,11 +117,11 @@ def decoded(types: Sequence[str], data: bytes) -> tuple[Any, ...]:
                 raise Refusal("What the contract returned leads many times to one place; it is not read.")
             return piece
 
-    class Decoder(ABIDecoder):
+    class BoundedDecoder(ABIDecoder):
         stream_class = Bounded
 
     try:
-        values: tuple[Any, ...] = Decoder(registry).decode(list(types), data)
+        values: tuple[Any, ...] = BoundedDecoder(registry).decode(list(types), data)
     except (DecodingError, OverflowError, ValueError, RecursionError):
         raise Refusal("What the contract returned is not what its ABI says.") from None
     return values

@@ -27,7 +27,7 @@ from trunkline.base import jsontext
 from trunkline.base.values import Value
 from trunkline.runner.chain.caps import DAY_MS, Spent
 from trunkline.runner.chain.outcome import Receipt
-from trunkline.runner.chain.planning import Plan
+from trunkline.runner.chain.planning import CallPlan
 from trunkline.runner.chain.wallet import Signed
 from trunkline.store.explaining import explained
 from trunkline.store.private import open_private
@@ -90,7 +90,7 @@ class TransactionRow(Value):
     state: str
     told: str | None
     """The state that the agent was told last."""
-    plan: Plan
+    plan: CallPlan
     gas: int | None
     nonce: int | None
     hash: str | None
@@ -132,7 +132,7 @@ class Ledger:
     def reserve(
         self,
         agent: str,
-        plan: Plan,
+        plan: CallPlan,
         quote: tuple[int, int],
         *,
         row: TransactionRow | None,
@@ -174,7 +174,7 @@ class Ledger:
             )  # fmt: skip
             return self._one(id), signed.raw
 
-    def ask(self, agent: str, plan: Plan, fee: int) -> int:
+    def ask(self, agent: str, plan: CallPlan, fee: int) -> int:
         """A person is to decide about this."""
         with self._transaction():
             return self._insert(agent, "awaiting", plan, fee)
@@ -293,7 +293,7 @@ class Ledger:
         ).fetchall()  # fmt: skip
         return Spent(sum(int(value) for value, _ in found), sum(int(fee) for _, fee in found))
 
-    def _insert(self, agent: str, state: str, plan: Plan, fee: int) -> int:
+    def _insert(self, agent: str, state: str, plan: CallPlan, fee: int) -> int:
         now = self.clock()
         added = self._run(
             "INSERT INTO transactions (agent, state, plan, value, fee, created, changed) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -356,5 +356,5 @@ def _row(
 ) -> TransactionRow:  # fmt: skip
     found = Receipt(**jsontext.loads(receipt)) if receipt else None
     return TransactionRow(
-        id, agent, state, told, Plan.loaded(plan), gas, nonce, hash, until, pid, reserved, found, problem, created
+        id, agent, state, told, CallPlan.loaded(plan), gas, nonce, hash, until, pid, reserved, found, problem, created
     )

@@ -9,7 +9,7 @@ from trunkline.base.values import Value
 from trunkline.core.preview import plain, preview
 from trunkline.runner.chain import arguments
 from trunkline.runner.chain.abi import Refusal
-from trunkline.runner.chain.planning import Plan
+from trunkline.runner.chain.planning import CallPlan
 
 
 class TxResult(Value):
@@ -46,39 +46,39 @@ def refused(text: str) -> TxResult:
     return TxResult(False, {"error": text}, text)
 
 
-def called(plan: Plan, value: Any) -> TxResult:
+def called(plan: CallPlan, value: Any) -> TxResult:
     """A view's answer."""
     return TxResult(True, {"type": "call", **_what(plan), "result": value})
 
 
-def tried(plan: Plan, quote: Mapping[str, Any]) -> TxResult:
+def tried(plan: CallPlan, quote: Mapping[str, Any]) -> TxResult:
     """It would have been sent."""
     return TxResult(True, {"type": "tx", **_what(plan), "hash": None, "dryRun": True, **quote})
 
 
-def mined(plan: Plan, hash: str, receipt: Receipt) -> TxResult:
+def mined(plan: CallPlan, hash: str, receipt: Receipt) -> TxResult:
     """It is in a block, and did what it should."""
     return TxResult(True, _mined(plan, hash, receipt), None, hash)
 
 
-def reverted(plan: Plan, hash: str, receipt: Receipt, reason: str) -> TxResult:
+def reverted(plan: CallPlan, hash: str, receipt: Receipt, reason: str) -> TxResult:
     """It is in a block, and was undone by the contract."""
     return TxResult(False, {**_mined(plan, hash, receipt), "error": reason}, reason, hash)
 
 
-def open_(plan: Plan, hash: str, state: str, text: str) -> TxResult:
+def open_(plan: CallPlan, hash: str, state: str, text: str) -> TxResult:
     """It was signed, and its end is not known."""
     told = {"type": "tx", **_what(plan), "hash": hash, "status": None, "gasUsed": None, "blockNumber": None}
     return TxResult(False, {**told, "state": state, "error": text}, text, hash)
 
 
-def waits(plan: Plan, id: str, text: str) -> TxResult:
+def waits(plan: CallPlan, id: str, text: str) -> TxResult:
     """A person is to decide."""
     told = {"type": "tx", **_what(plan), "hash": None, "state": "awaiting_approval", "approvalId": id}
     return TxResult(False, {**told, "error": text}, text)
 
 
-def asked(plan: Plan, fee: int) -> dict[str, Any]:
+def asked(plan: CallPlan, fee: int) -> dict[str, Any]:
     """What a person decides about: where it goes, what is called with which arguments, what it pays. All of it.
 
     Args:
@@ -107,7 +107,7 @@ def asked(plan: Plan, fee: int) -> dict[str, Any]:
     return {**what, "shown": plain(shown)}
 
 
-def _args(plan: Plan) -> Any:
+def _args(plan: CallPlan) -> Any:
     """The arguments as the contract will read them; as the agent gave them where they are too long for that."""
     try:
         return arguments.decode(plan.function.inputs, plan.data[len(plan.function.selector) :])
@@ -115,11 +115,11 @@ def _args(plan: Plan) -> Any:
         return plan.action.get("args")
 
 
-def _what(plan: Plan) -> dict[str, Any]:
+def _what(plan: CallPlan) -> dict[str, Any]:
     return {name: plan.action.get(name) for name in ("contractAddress", "functionName", "args")}
 
 
-def _mined(plan: Plan, hash: str, receipt: Receipt) -> dict[str, Any]:
+def _mined(plan: CallPlan, hash: str, receipt: Receipt) -> dict[str, Any]:
     return {
         "type": "tx",
         **_what(plan),

@@ -34,7 +34,7 @@ from trunkline.runner.chain.abi import Refusal
 from trunkline.runner.chain.jsonrpc import RpcFault, RpcRefused
 from trunkline.runner.chain.ledger import OPEN, Ledger, TransactionRow
 from trunkline.runner.chain.outcome import SettledTransaction, TxResult
-from trunkline.runner.chain.planning import Plan, plan
+from trunkline.runner.chain.planning import CallPlan, plan
 from trunkline.runner.chain.rpc import Rpc
 from trunkline.runner.chain.sending import Sender
 from trunkline.runner.chain.settings import TxSettings
@@ -200,7 +200,7 @@ class TxPerformer:
             # A ledger that fails after the transaction was sent does not make it unsent.
             return self._in_flight or self._clean(outcome.refused(str(error)))
 
-    async def _transact(self, planned: Plan, wallet: Wallet) -> TxResult:
+    async def _transact(self, planned: CallPlan, wallet: Wallet) -> TxResult:
         quote = await simulation.simulate(self._rpc, planned, wallet.address, self._settings.caps)
         caps.check_one(self._settings.caps, planned.value, quote.fee)
         if self._settings.dry_run:

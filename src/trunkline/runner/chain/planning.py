@@ -22,7 +22,7 @@ ABI_NOT_AVAILABLE = "Contract ABI not available."
 _TOLD = ("communitySlug", "threadId", "contractAddress", "functionName", "args", "value")
 
 
-class Plan(Value):
+class CallPlan(Value):
     """A call that may be made. `errors`: the entries of the ABI that explain its failures."""
 
     action: Mapping[str, Any]
@@ -49,14 +49,14 @@ class Plan(Value):
         )
 
     @classmethod
-    def loaded(cls, content: bytes) -> Plan:
+    def loaded(cls, content: bytes) -> CallPlan:
         """From the ledger."""
         known = jsontext.loads(content)
         function, data, value = abi.read(known["function"]), bytes.fromhex(known["data"]), int(known["value"])
         return cls(known["action"], known["chainId"], known["to"], function, data, value, known["errors"])
 
 
-def plan(action: Mapping[str, Any], community: Mapping[str, Any], settings: TxSettings) -> Plan:
+def plan(action: Mapping[str, Any], community: Mapping[str, Any], settings: TxSettings) -> CallPlan:
     """What is to be done.
 
     Raises:
@@ -77,7 +77,7 @@ def plan(action: Mapping[str, Any], community: Mapping[str, Any], settings: TxSe
     errors = [entry for entry in entries if isinstance(entry, Mapping) and entry.get("type") == "error"]
     told = {name: action.get(name) for name in _TOLD} | {"args": list(action.get("args") or ())}
     told["contractAddress"] = address.strip()
-    return Plan(told, chain_id, _checked(address.strip()), function, data, value, errors)
+    return CallPlan(told, chain_id, _checked(address.strip()), function, data, value, errors)
 
 
 def _contract(wanted: Any, community: Mapping[str, Any]) -> Mapping[str, Any]:

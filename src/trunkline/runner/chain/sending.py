@@ -19,7 +19,7 @@ from trunkline.runner.chain.abi import Refusal
 from trunkline.runner.chain.jsonrpc import RpcFault, RpcRefused, Unanswered, quantity
 from trunkline.runner.chain.ledger import OPEN, Ledger, TransactionRow
 from trunkline.runner.chain.outcome import Receipt
-from trunkline.runner.chain.planning import Plan
+from trunkline.runner.chain.planning import CallPlan
 from trunkline.runner.chain.rpc import Rpc
 from trunkline.runner.chain.settings import TxSettings
 from trunkline.runner.chain.simulation import Quote
@@ -71,7 +71,7 @@ class Sender:
         self._ledger = ledger
         self._settings = settings
 
-    async def send(self, agent: str, plan: Plan, quote: Quote, row: TransactionRow | None = None) -> TransactionRow:
+    async def send(self, agent: str, plan: CallPlan, quote: Quote, row: TransactionRow | None = None) -> TransactionRow:
         """Sign it and send it.
 
         Args:
@@ -146,7 +146,7 @@ class Sender:
         return floor, [row.id for row, has in zip(claims, known, strict=True) if not has]
 
     async def _signed(
-        self, agent: str, plan: Plan, quote: Quote, row: TransactionRow | None
+        self, agent: str, plan: CallPlan, quote: Quote, row: TransactionRow | None
     ) -> tuple[TransactionRow, bytes]:
         floor, free = await self._floor()
         reserved = await asyncio.to_thread(self._reserve, agent, plan, quote, row, floor, free)
@@ -154,7 +154,7 @@ class Sender:
             raise Refusal(f"{NOT_SENT}another process takes care of it.")
         return reserved
 
-    async def _sent(self, row: TransactionRow, raw: bytes, plan: Plan) -> TransactionRow:
+    async def _sent(self, row: TransactionRow, raw: bytes, plan: CallPlan) -> TransactionRow:
         """Send it, once. It is `signed` as before if another transaction is in a block with its nonce."""
         self._watch(row)
         try:
@@ -168,7 +168,7 @@ class Sender:
             return await self._moved(unknown, "pending") if await self._turns_up(row) else unknown
         return await self._moved(row, "pending")
 
-    async def _doubted(self, row: TransactionRow, error: RpcRefused, plan: Plan) -> TransactionRow:
+    async def _doubted(self, row: TransactionRow, error: RpcRefused, plan: CallPlan) -> TransactionRow:
         """A node refused it. Whoever stands between us and the node may have sent it twice: then it is the second
         answer that we got."""
         try:
@@ -184,7 +184,7 @@ class Sender:
         return await self._moved(row, "pending") if holder == row.hash else row
 
     def _reserve(
-        self, agent: str, plan: Plan, quote: Quote, row: TransactionRow | None, floor: int, free: list[int]
+        self, agent: str, plan: CallPlan, quote: Quote, row: TransactionRow | None, floor: int, free: list[int]
     ) -> tuple[TransactionRow, bytes] | None:
         limits = self._settings.caps
         return self._ledger.reserve(
@@ -199,7 +199,7 @@ class Sender:
             sign=self._signer(plan, quote),
         )
 
-    def _signer(self, plan: Plan, quote: Quote) -> Callable[[int], Signed]:
+    def _signer(self, plan: CallPlan, quote: Quote) -> Callable[[int], Signed]:
         def sign(nonce: int) -> Signed:
             fixed = {"chainId": plan.chain_id, "nonce": nonce, "to": plan.to, "value": plan.value, "data": plan.data}
             return self._wallet.sign(fixed | quote.fields())
@@ -223,7 +223,7 @@ class Sender:
         return moved
 
 
-def _not_sent(error: Exception, plan: Plan) -> str:
+def _not_sent(error: Exception, plan: CallPlan) -> str:
     why = reverts.why(error, plan.errors) if isinstance(error, RpcRefused) else str(error)
     return why if why.startswith(NOT_SENT) else f"{NOT_SENT}{why}"
 

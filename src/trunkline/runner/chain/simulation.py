@@ -9,7 +9,7 @@ from trunkline.base.values import Value
 from trunkline.runner.chain import arguments, reverts
 from trunkline.runner.chain.abi import Refusal
 from trunkline.runner.chain.jsonrpc import RpcRefused, Unanswered, octets, quantity
-from trunkline.runner.chain.planning import Plan
+from trunkline.runner.chain.planning import CallPlan
 from trunkline.runner.chain.rpc import Rpc
 from trunkline.runner.chain.settings import Caps
 
@@ -88,7 +88,7 @@ async def check_chain(rpc: Rpc, chain_id: int) -> None:
         raise Refusal(f"The RPC node speaks for chain {found}, and the contract is on chain {chain_id}; nothing sent.")
 
 
-async def view(rpc: Rpc, plan: Plan, sender: str) -> Any:
+async def view(rpc: Rpc, plan: CallPlan, sender: str) -> Any:
     """What a view returns, as JSON.
 
     Raises:
@@ -100,7 +100,7 @@ async def view(rpc: Rpc, plan: Plan, sender: str) -> Any:
     return arguments.decode(plan.function.outputs, data)
 
 
-async def simulate(rpc: Rpc, plan: Plan, sender: str, caps: Caps) -> Quote:
+async def simulate(rpc: Rpc, plan: CallPlan, sender: str, caps: Caps) -> Quote:
     """Try it, and say what it needs.
 
     Raises:
@@ -117,7 +117,7 @@ async def simulate(rpc: Rpc, plan: Plan, sender: str, caps: Caps) -> Quote:
     return Quote(min(needed * MARGIN[0] // MARGIN[1], caps.gas), await _fees(rpc))
 
 
-async def replay(rpc: Rpc, plan: Plan, sender: str, block: int, gas: int | None) -> str | None:
+async def replay(rpc: Rpc, plan: CallPlan, sender: str, block: int, gas: int | None) -> str | None:
     """Why a transaction reverted, found by trying it again on the state after its block; None if it works there."""
     message = _message(plan, sender) | ({} if gas is None else {"gas": hex(gas)})
     try:
@@ -142,18 +142,18 @@ async def _fees(rpc: Rpc) -> Fees:
     return Fees(2 * quantity(base, "baseFeePerGas") + tip + secrets.randbelow(SPREAD_WEI), tip)
 
 
-async def _check_code(rpc: Rpc, plan: Plan) -> None:
+async def _check_code(rpc: Rpc, plan: CallPlan) -> None:
     if not octets(await rpc.call("eth_getCode", plan.to, "latest"), "eth_getCode"):
         raise Refusal(f"There is no contract at `{plan.to}` on chain {plan.chain_id}.")
 
 
-async def _call(rpc: Rpc, plan: Plan, sender: str) -> bytes:
+async def _call(rpc: Rpc, plan: CallPlan, sender: str) -> bytes:
     try:
         return octets(await rpc.call("eth_call", _message(plan, sender), "latest"), "eth_call")
     except RpcRefused as error:
         raise Refusal(reverts.why(error, plan.errors)) from None
 
 
-def _message(plan: Plan, sender: str) -> dict[str, str]:
+def _message(plan: CallPlan, sender: str) -> dict[str, str]:
     message = {"from": sender, "to": plan.to, "data": f"0x{plan.data.hex()}"}
     return message | ({"value": hex(plan.value)} if plan.value else {})

@@ -46,11 +46,11 @@ class Listed(Value):
     schema: Mapping[str, Any]
 
 
-class Lost(Exception):
+class ConnectionLost(Exception):
     """The connection is gone. The text is the rest of a sentence about the server."""
 
 
-class ConnectionRefused(Lost):
+class ConnectionRefused(ConnectionLost):
     """The server did not know our session, and has not done what it was asked."""
 
 
@@ -63,7 +63,7 @@ class McpConnection:
         self.clean = transport.clean
         self._on_tools = on_tools
         self._session: ClientSession | None = None
-        self._opened: asyncio.Future[tuple[Listed, ...] | Lost] = asyncio.get_running_loop().create_future()
+        self._opened: asyncio.Future[tuple[Listed, ...] | ConnectionLost] = asyncio.get_running_loop().create_future()
         self._news = asyncio.Event()
         self._over = asyncio.Event()
         self._changed = False
@@ -88,11 +88,11 @@ class McpConnection:
                 opened = await asyncio.shield(self._opened)
         except TimeoutError:
             self._owner.cancel()
-            raise Lost(f"did not answer within {seconds:g} s") from None
+            raise ConnectionLost(f"did not answer within {seconds:g} s") from None
         except asyncio.CancelledError:
             self._owner.cancel()
             raise
-        if isinstance(opened, Lost):
+        if isinstance(opened, ConnectionLost):
             raise opened
         return opened
 
@@ -125,7 +125,7 @@ class McpConnection:
             if self._transport.refused:
                 raise ConnectionRefused(await self._why(error)) from error
             if error.code == CONNECTION_CLOSED and (self._over.is_set() or self._transport.remote):
-                raise Lost(await self._why(error)) from error
+                raise ConnectionLost(await self._why(error)) from error
             raise
 
     async def lost(self) -> str:
@@ -158,7 +158,7 @@ class McpConnection:
             self._over.set()
             self._reason = self._transport.explain(problem)
             if not self._opened.done():
-                self._opened.set_result(Lost(self._reason))
+                self._opened.set_result(ConnectionLost(self._reason))
 
     async def _hold(self, stack: AsyncExitStack) -> None:
         from mcp.client.session import ClientSession

@@ -31,13 +31,13 @@ _END_BYTES = 500
 _REASON_CHARS = 200
 
 
-class Unreadable(Value):
+class UnreadableAnswer(Value):
     """An answer that cannot be read, and that does not say to which call."""
 
     reason: str
 
 
-def decode(line: bytes) -> JSONRPCMessage | Unreadable | None:
+def decode(line: bytes) -> JSONRPCMessage | UnreadableAnswer | None:
     """The message that a line holds, or `None`. An answer that cannot be read is an error of the call it answers."""
     from mcp_types import jsonrpc_message_adapter
     from pydantic import ValidationError
@@ -53,7 +53,7 @@ def decode(line: bytes) -> JSONRPCMessage | Unreadable | None:
         return _unread(line, cut_between_words(str(error), _REASON_CHARS))
 
 
-def _unread(line: bytes, reason: str) -> JSONRPCMessage | Unreadable | None:
+def _unread(line: bytes, reason: str) -> JSONRPCMessage | UnreadableAnswer | None:
     from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError
 
     beginning = _BEGINNING.match(line)
@@ -64,7 +64,7 @@ def _unread(line: bytes, reason: str) -> JSONRPCMessage | Unreadable | None:
         # What begins with `error` may be a line of a log.
         return None
     if "number" not in about and "text" not in about:
-        return Unreadable(reason)
+        return UnreadableAnswer(reason)
     request = int(about["number"]) if "number" in about else about["text"].decode("utf-8", "replace")
     words = f"The server has answered, but the answer cannot be read: {reason}."
     return JSONRPCError(jsonrpc="2.0", id=request, error=ErrorData(code=PARSE_ERROR, message=words))

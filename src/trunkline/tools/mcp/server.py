@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from trunkline.core.agent import AddMcpServer
-from trunkline.tools.mcp.connection import ConnectionRefused, Listed, Lost, McpConnection, OnProgress
+from trunkline.tools.mcp.connection import ConnectionLost, ConnectionRefused, Listed, McpConnection, OnProgress
 from trunkline.tools.mcp.transport import Transport
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class McpServer:
         """
         await self._connect()
         if self._closed:
-            raise Lost("was removed")
+            raise ConnectionLost("was removed")
         self._keeper = asyncio.create_task(self._keep(), name=f"mcp-{self.name}-keeper")
 
     async def call(self, tool: str, args: dict[str, Any], on_progress: OnProgress) -> CallToolResult:
@@ -94,7 +94,7 @@ class McpServer:
             except ConnectionRefused:
                 # It has not been done, so it may be asked for again: once, of a new session.
                 continue
-            except Lost as lost:
+            except ConnectionLost as lost:
                 raise Unavailable(
                     f"MCP server `{self.name}` {lost}, while `{tool}` was running. Whether the call had an effect is "
                     "not known: check before you repeat it. Later calls wait until the server is back."
@@ -138,7 +138,7 @@ class McpServer:
         await asyncio.sleep(min(FIRST_WAIT_SECONDS * 2 ** (failures - 1), LONGEST_WAIT_SECONDS))
         try:
             await self._connect()
-        except Lost as lost:
+        except ConnectionLost as lost:
             logger.info("MCP server `%s` %s", self.name, lost)
             return False
         return True

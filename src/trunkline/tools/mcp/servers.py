@@ -21,7 +21,7 @@ from trunkline.base.redact import Redactor
 from trunkline.core.agent import AddMcpServer
 from trunkline.core.faults import ConfigError, Fault, ToolError
 from trunkline.tools.mcp import sdk
-from trunkline.tools.mcp.connection import Listed, Lost
+from trunkline.tools.mcp.connection import ConnectionLost, Listed
 from trunkline.tools.mcp.http import HttpTransport
 from trunkline.tools.mcp.names import Names
 from trunkline.tools.mcp.server import McpServer
@@ -117,7 +117,7 @@ class McpServers:
             await place.named.wait()
         except BaseException as error:
             self._forget(server)
-            if isinstance(error, Lost):
+            if isinstance(error, ConnectionLost):
                 raise ToolError(
                     f"MCP server `{spec.name}` {error}.",
                     hint=_HINT + (_NOT_INHERITED if spec.transport == "stdio" else ""),

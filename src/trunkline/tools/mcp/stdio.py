@@ -16,7 +16,7 @@ from trunkline.base.process import SpawnError, StderrTail, child_env
 from trunkline.base.process_async import AsyncChild, spawn_async
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import AddMcpServer
-from trunkline.tools.mcp.messages import MAX_LINE_BYTES, Unreadable, decode, encode
+from trunkline.tools.mcp.messages import MAX_LINE_BYTES, UnreadableAnswer, decode, encode
 from trunkline.tools.mcp.transport import OnBroken, in_short, leaf
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class StdioTransport:
                         self._complaint = f"sent a message of more than {MAX_LINE_BYTES} bytes"
                         return
                     message = decode(line)
-                    if isinstance(message, Unreadable):
+                    if isinstance(message, UnreadableAnswer):
                         # Whoever waits for it would wait for ever.
                         self._complaint = f"sent an answer that cannot be read: {message.reason}"
                         return

@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from trunkline.base.jsontext import dumps
-from trunkline.base.lines import LineSplitter, OverlongLine
+from trunkline.base.lines import LineOutput, LineSplitter, OverlongLine
 from trunkline.core import events as core
 from trunkline.core import faults
 from trunkline.core.agent import Approve, Decision, Deny
@@ -40,23 +39,6 @@ NOBODY_LEFT = "The bridge has closed its end: nobody can be asked any more"
 NOT_ASKED = "Nobody could be asked: the bridge does not take such a question, or it is too long"
 
 
-class Output(Protocol):
-    """Where lines go."""
-
-    @property
-    def congested(self) -> bool:
-        """Whether the bridge is so far behind that the agent should wait."""
-
-    def write(self, data: bytes) -> None:
-        """Hold a line until `flush`."""
-
-    def flush(self) -> None:
-        """Send what is held."""
-
-    async def drain(self) -> None:
-        """Wait until it is not congested."""
-
-
 #: What keeps two paragraphs apart.
 _APART = "\n\n"
 
@@ -64,7 +46,7 @@ _APART = "\n\n"
 class AgentProcServer:
     """One turn, one bridge. `over` is the exit code, once the turn has ended."""
 
-    def __init__(self, session: Session, output: Output, writer: DialectWriter) -> None:
+    def __init__(self, session: Session, output: LineOutput, writer: DialectWriter) -> None:
         self._session = session
         self._output = output
         self._writer = writer

@@ -42,11 +42,11 @@ from trunkline.core.faults import AgentBusy, AgentFailed, Fault, Unsupported
 from trunkline.core.turns import STOPPED
 from trunkline.core.usage import NOTHING_USED, Usage
 from trunkline.wires.jsonstream import messages
-from trunkline.wires.jsonstream.drive_connection import READY_SECONDS, Connection, Ending
+from trunkline.wires.jsonstream.drive_connection import READY_SECONDS, Connection
 from trunkline.wires.jsonstream.drive_program import REST_SECONDS, Launched, Program, Relaunch
 from trunkline.wires.jsonstream.drive_turn import End, TurnAccount
 
-__all__ = ["READY_SECONDS", "Connection", "DrivenConversation", "Ending", "Launched", "Relaunch", "Timing"]
+__all__ = ["READY_SECONDS", "Connection", "DrivenConversation", "Launched", "Relaunch", "Timing"]
 
 logger = logging.getLogger(__name__)
 

@@ -64,7 +64,7 @@ _VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?")
 _SIGNAL_EXIT = 128
 
 
-class Ending(Value):
+class ProgramEnding(Value):
     """How a program ended. `how` is for people, and `last_words` the end of its standard error."""
 
     code: int
@@ -225,7 +225,7 @@ class Connection:
             await asyncio.sleep(0)
         return self.usable
 
-    async def ending(self) -> Ending:
+    async def ending(self) -> ProgramEnding:
         """How it ended. One that closed its output and lives on is ended here."""
         forced = False
         try:
@@ -237,7 +237,7 @@ class Connection:
             await self._child.stop(TERM_SECONDS)
         code = self._child.returncode or 0
         how = "it closed its output and had to be ended" if forced else _how_it_ended(code)
-        return Ending(code, how, self._last_words())
+        return ProgramEnding(code, how, self._last_words())
 
     # The end.
 

@@ -10,8 +10,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Coroutine, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
+from trunkline.base.lines import LineOutput
 from trunkline.core import events as core
 from trunkline.core import faults
 from trunkline.core.agent import AddHistory, AddMcpServer, Approve, Change, Deny, SetOptions
@@ -33,30 +34,13 @@ MAX_HISTORY = 1000
 MAX_HISTORY_CHARS = 64 * 1024 * 1024
 
 
-class Output(Protocol):
-    """Where lines go."""
-
-    @property
-    def congested(self) -> bool:
-        """Whether the host is so far behind that the agent should wait."""
-
-    def write(self, data: bytes) -> None:
-        """Hold a line until `flush`."""
-
-    def flush(self) -> None:
-        """Send what is held."""
-
-    async def drain(self) -> None:
-        """Wait until it is not congested."""
-
-
 class JsonStreamServer:
     """One session, one host."""
 
     def __init__(
         self,
         session: Session,
-        output: Output,
+        output: LineOutput,
         *,
         named: bool = True,
         max_line: int = codec.MAX_LINE,

@@ -6,7 +6,7 @@
     await sns.close()
 
 - Every exchange, from the connection to the last byte of the answer, is limited by `timeout`.
-- A write is sent once. `SnsError` means that it was not done; `Unclear` that it may have been: look before it is
+- A write is sent once. `SnsError` means that it was not done; `WriteUnclear` that it may have been: look before it is
   written again.
 """
 
@@ -57,7 +57,7 @@ class SnsError(Fault):
         self.payload = payload
 
 
-class Unclear(SnsError):
+class WriteUnclear(SnsError):
     """A write was sent, and no answer says what became of it."""
 
 
@@ -195,14 +195,14 @@ class Sns:
         except SnsError as error:
             if not exchange.sent:
                 raise
-            raise Unclear(f"{error} Whether it was written is not known.", error.status, error.payload) from None
+            raise WriteUnclear(f"{error} Whether it was written is not known.", error.status, error.payload) from None
         if answer.status >= _BROKEN:
-            raise Unclear(_told(answer, fallback), answer.status, answer.data)
+            raise WriteUnclear(_told(answer, fallback), answer.status, answer.data)
         if not _is_success(answer):
             raise SnsError(_told(answer, fallback), answer.status, answer.data)
         written = answer.data.get(member)
         if not isinstance(written, dict):
-            raise Unclear(f"{fallback}: the answer has no `{member}`.", answer.status, answer.data)
+            raise WriteUnclear(f"{fallback}: the answer has no `{member}`.", answer.status, answer.data)
         return written
 
     def _credential(self) -> dict[str, str]:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.tryll_voice import FINAL, silence, tone
 from trunkline.agents.graph.hearing.mock import MockUtterance
-from trunkline.agents.graph.hearing.pcm import Format
+from trunkline.agents.graph.hearing.pcm import PcmFormat
 from trunkline.agents.graph.hearing.utterance import ListeningOptions
 from trunkline.core.faults import Fault
 
@@ -32,7 +32,7 @@ async def test_when_something_was_heard_does_not_depend_on_how_the_sound_came(ra
     # All of it, two pieces at a time, just one, and a little more than that.
     for step in (len(pcm), rate // 5 * 2, rate // 10 * 2, rate // 10 * 2 + 2):
         notes = Notes()
-        utterance = MockUtterance(ListeningOptions(Format(rate), 200, hands_free), notes)
+        utterance = MockUtterance(ListeningOptions(PcmFormat(rate), 200, hands_free), notes)
         for at in range(0, len(pcm), step):
             await utterance.feed(pcm[at : at + step])
         await utterance.finish()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from trunkline.agents.graph.hearing.pcm import Format, Mono, Resampler
+from trunkline.agents.graph.hearing.pcm import Mono, PcmFormat, Resampler
 from trunkline.core.fault_table import form_of
 from trunkline.core.faults import Fault
 
@@ -54,16 +54,16 @@ def test_where_the_sound_is_cut_makes_no_difference(rate: int) -> None:
 def test_two_channels_become_one_also_when_a_moment_is_cut_in_two() -> None:
     pairs = np.array([[100, 300], [-32768, -32768], [32767, 32767], [5, -5]], "<i2").tobytes()
     for cut in range(len(pairs) + 1):
-        mono = Mono(Format(channels=2))
+        mono = Mono(PcmFormat(channels=2))
         made = np.concatenate((mono.feed(pairs[:cut]), mono.feed(pairs[cut:])))
         assert made.tolist() == [200, -32768, 32767, 0]
 
 
 @pytest.mark.parametrize(
     ("format", "named"),
-    [(Format(7999), "7999"), (Format(48001), "48001"), (Format(channels=3), "3"), (Format(bits=24), "24")],
+    [(PcmFormat(7999), "7999"), (PcmFormat(48001), "48001"), (PcmFormat(channels=3), "3"), (PcmFormat(bits=24), "24")],
 )
-def test_other_formats_are_refused_by_name(format: Format, named: str) -> None:
+def test_other_formats_are_refused_by_name(format: PcmFormat, named: str) -> None:
     with pytest.raises(Fault, match=named) as caught:
         format.check()
     assert form_of(caught.value.kind).tryll == 4101

@@ -13,7 +13,7 @@ from tests.agents.graph.hearing.world import AtOnce, Counter, Loudness, Told, Wo
 from tests.support.loop import run, until
 from tests.support.tryll_voice import silence, tone
 from trunkline.agents.graph.hearing import threads
-from trunkline.agents.graph.hearing.pcm import Format
+from trunkline.agents.graph.hearing.pcm import PcmFormat
 from trunkline.agents.graph.hearing.real import Ears, RealUtterance, sane_threshold
 from trunkline.agents.graph.hearing.threads import DetectionThreads
 from trunkline.agents.graph.hearing.utterance import ListeningOptions
@@ -219,8 +219,8 @@ async def test_the_order_holds_however_long_the_words_take() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("format", [Format(), Format(8000), Format(44100, 2), Format(48000, 2)])
-async def test_frame_boundaries_change_nothing(format: Format) -> None:
+@pytest.mark.parametrize("format", [PcmFormat(), PcmFormat(8000), PcmFormat(44100, 2), PcmFormat(48000, 2)])
+async def test_frame_boundaries_change_nothing(format: PcmFormat) -> None:
     texts, sounds = set(), set()
     for step in (2 * 77, 3200, 10**6):
         world = World(format=format)
@@ -321,7 +321,7 @@ async def test_sound_is_kept_no_longer_than_somebody_may_ask_for_it() -> None:
 async def test_too_long_is_too_long() -> None:
     told = Told()
     utterance = RealUtterance(
-        Ears(Counter(), Loudness, DetectionThreads()), ListeningOptions(Format(), 500, True, 1000), told
+        Ears(Counter(), Loudness, DetectionThreads()), ListeningOptions(PcmFormat(), 500, True, 1000), told
     )
     await utterance.feed(tone(3000))
     assert [form_of(error.kind).tryll for error in told.errors] == [4105]

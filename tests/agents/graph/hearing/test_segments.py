@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trunkline.agents.graph.hearing.segments import Edge, Segmenter
+from trunkline.agents.graph.hearing.segments import SegmentEdge, Segmenter
 
 WINDOW = 512
 SECOND = 16000
@@ -15,7 +15,7 @@ def made(**options: float) -> Segmenter:
     return Segmenter(window=WINDOW, threshold=0.5, **numbers)
 
 
-def walk(segmenter: Segmenter, *parts: tuple[float, float]) -> list[tuple[Edge, int, int]]:
+def walk(segmenter: Segmenter, *parts: tuple[float, float]) -> list[tuple[SegmentEdge, int, int]]:
     """Take so many seconds of each probability; gives each edge with the segment that it is about."""
     found = []
     for seconds, probability in parts:
@@ -23,7 +23,7 @@ def walk(segmenter: Segmenter, *parts: tuple[float, float]) -> list[tuple[Edge, 
             edge = segmenter.step(probability)
             if edge is not None:
                 found.append((edge, segmenter.begin, segmenter.end))
-            if edge is Edge.SPLIT:
+            if edge is SegmentEdge.SPLIT:
                 segmenter.go_on(segmenter.position)
     return found
 
@@ -31,8 +31,8 @@ def walk(segmenter: Segmenter, *parts: tuple[float, float]) -> list[tuple[Edge, 
 def test_a_segment_is_speech_with_a_little_before_and_after() -> None:
     (opened, closed) = walk(made(), (1.024, 0.1), (2.048, 0.9), (1, 0.1))
     begin, end = 16384, 16384 + 32768
-    assert opened[:2] == (Edge.OPENED, begin - 4000)
-    assert closed == (Edge.CLOSED, begin - 4000, end + 4000)
+    assert opened[:2] == (SegmentEdge.OPENED, begin - 4000)
+    assert closed == (SegmentEdge.CLOSED, begin - 4000, end + 4000)
 
 
 def test_clicks_are_no_speech_and_short_pauses_no_end() -> None:
@@ -40,7 +40,7 @@ def test_clicks_are_no_speech_and_short_pauses_no_end() -> None:
     for _ in range(20):
         assert walk(segmenter, (0.064, 0.9), (0.064, 0.1)) == []
     edges = walk(segmenter, (0.5, 0.9), (0.4, 0.1), (0.5, 0.9), (0.5, 0.4), (0.5, 0.9), (0.6, 0.1))
-    assert [edge for edge, _, _ in edges] == [Edge.OPENED, Edge.CLOSED]
+    assert [edge for edge, _, _ in edges] == [SegmentEdge.OPENED, SegmentEdge.CLOSED]
 
 
 def test_segments_do_not_overlap() -> None:
@@ -62,8 +62,13 @@ def test_the_end_is_settled_when_more_silence_does_not_move_it() -> None:
 
 def test_long_speech_is_split_in_a_short_pause_or_anyway() -> None:
     edges = walk(made(), (5, 0.9), (0.2, 0.1), (7, 0.9), (0.2, 0.1), (16, 0.9), (1, 0.1))
-    assert [edge for edge, _, _ in edges] == [Edge.OPENED, Edge.SPLIT, Edge.SPLIT, Edge.CLOSED]
-    lengths = [(end - begin) / SECOND for edge, begin, end in edges if edge is not Edge.OPENED]
+    assert [edge for edge, _, _ in edges] == [
+        SegmentEdge.OPENED,
+        SegmentEdge.SPLIT,
+        SegmentEdge.SPLIT,
+        SegmentEdge.CLOSED,
+    ]
+    lengths = [(end - begin) / SECOND for edge, begin, end in edges if edge is not SegmentEdge.OPENED]
     assert 12.2 <= lengths[0] <= 12.4
     assert 15 <= lengths[1] <= 15.04
     assert [begin for _, begin, _ in edges[2:]] == [end for _, _, end in edges[1:3]]
@@ -75,7 +80,7 @@ def test_only_the_sound_of_the_segment_is_needed() -> None:
     assert segmenter.position - segmenter.needed < 6000
     # Also if the pause is never long enough.
     edges = walk(segmenter, (1, 0.9), (600, 0.1))
-    assert edges[0][0] is Edge.OPENED
-    assert {edge for edge, _, _ in edges[1:]} == {Edge.SPLIT}
+    assert edges[0][0] is SegmentEdge.OPENED
+    assert {edge for edge, _, _ in edges[1:]} == {SegmentEdge.SPLIT}
     assert all(begin == end for _, begin, end in edges[2:])
     assert segmenter.position - segmenter.needed < 15 * SECOND

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trunkline.agents.graph.hearing.pcm import Format
+from trunkline.agents.graph.hearing.pcm import PcmFormat
 from trunkline.agents.graph.hearing.real import Ears, RealUtterance
 from trunkline.agents.graph.hearing.threads import DetectionThreads
 from trunkline.agents.graph.hearing.utterance import ListeningOptions
@@ -124,7 +124,7 @@ class World:
         self,
         *,
         hands_free: bool = False,
-        format: Format | None = None,
+        format: PcmFormat | None = None,
         hotwords: Sequence[str] = (),
         detector: Callable[[], Detector] = Loudness,
         detection: DetectionThreads | None = None,
@@ -132,7 +132,7 @@ class World:
         self.recognizer = Counter()
         self.told = Told()
         ears = Ears(self.recognizer, detector, detection or DetectionThreads(), hotwords=hotwords)
-        self.utterance = RealUtterance(ears, ListeningOptions(format or Format(), 500, hands_free), self.told)
+        self.utterance = RealUtterance(ears, ListeningOptions(format or PcmFormat(), 500, hands_free), self.told)
 
     async def say(self, pcm: bytes, step: int = 3200) -> None:
         for at in range(0, len(pcm), step):

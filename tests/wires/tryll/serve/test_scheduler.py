@@ -20,7 +20,7 @@ from trunkline.agents.graph.nodes import classify_llm, generate
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import encode, frame
 from trunkline.wires.tryll.fitting import NO_DIAGNOSTICS
-from trunkline.wires.tryll.serve import Settings
+from trunkline.wires.tryll.serve import ServerSettings
 from trunkline.wires.tryll.serve import connection as serve_connection
 from trunkline.wires.tryll.serve.connection import HIGH_WATER, ServerConnection
 from trunkline.wires.tryll.serve.session import AGENT_BITS
@@ -216,7 +216,9 @@ def test_a_client_is_cut_off_when_it_has_taken_nothing_for_a_while_and_not_befor
 
     async def read_slowly() -> None:
         transport: Any = Behind()
-        server: Any = SimpleNamespace(loop=asyncio.get_running_loop(), settings=Settings(), flush_soon=lambda _: None)
+        server: Any = SimpleNamespace(
+            loop=asyncio.get_running_loop(), settings=ServerSettings(), flush_soon=lambda _: None
+        )
         connection = ServerConnection(server)
         connection.transport = transport
         connection.pause_writing()

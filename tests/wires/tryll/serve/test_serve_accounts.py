@@ -14,7 +14,7 @@ from tests.support.loop import until
 from tests.support.tryll_served import Peer, Served, echo, served
 from tests.support.tryll_voice import microphone
 from trunkline.agents.graph.agent import GraphAgent
-from trunkline.agents.graph.hearing.input import VoiceInput
+from trunkline.agents.graph.hearing.input import HostedVoiceInput
 from trunkline.agents.graph.hosting import LocalGraphHost
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.agents.graph.shelf import Shelf
@@ -26,24 +26,24 @@ from trunkline.models.mock_language import MockLanguage
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import encode
 from trunkline.wires.tryll.serve import scheduler
-from trunkline.wires.tryll.serve.session import Session
+from trunkline.wires.tryll.serve.session import ClientSession
 
 
 @pytest.fixture
-def session(server: Served, peer: Peer) -> Session:
+def session(server: Served, peer: Peer) -> ClientSession:
     """The session of the peer."""
     (connection,) = server.server.connections
     assert connection.session is not None
     return connection.session
 
 
-def owed(session: Session) -> tuple[int, int, int]:
+def owed(session: ClientSession) -> tuple[int, int, int]:
     """Requests and bytes that are under way, and bytes that are kept."""
     return session._requests, session._bytes, session.kept.taken
 
 
 async def test_messages_that_were_answered_are_not_under_way_any_more(
-    peer: Peer, session: Session, monkeypatch: pytest.MonkeyPatch
+    peer: Peer, session: ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scheduler, "MAX_REQUEST_BYTES", 3000)
     agent = await peer.agent()
@@ -54,7 +54,7 @@ async def test_messages_that_were_answered_are_not_under_way_any_more(
     assert owed(session) == (0, 0, kept)
 
 
-async def test_what_failed_to_be_made_or_was_destroyed_takes_no_room(peer: Peer, session: Session) -> None:
+async def test_what_failed_to_be_made_or_was_destroyed_takes_no_room(peer: Peer, session: ClientSession) -> None:
     agents = [await peer.agent() for _ in range(2)]
     assert session.kept.taken > 0
     assert await peer.refused(m.CreateAgentRequest(3, echo(template="{{"), "any")) == 3003
@@ -66,7 +66,7 @@ async def test_what_failed_to_be_made_or_was_destroyed_takes_no_room(peer: Peer,
 
 
 async def test_what_waits_in_line_counts_and_leaves_others_their_turn(
-    peer: Peer, session: Session, monkeypatch: pytest.MonkeyPatch
+    peer: Peer, session: ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[int, int]] = []
     passes = 0
@@ -129,8 +129,8 @@ async def test_nothing_that_waits_is_begun_after_the_end(
 async def test_the_end_of_a_session_closes_its_voice_inputs(
     server: Served, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    closed: list[VoiceInput] = []
-    monkeypatch.setattr(VoiceInput, "close", lambda self: closed.append(self))
+    closed: list[HostedVoiceInput] = []
+    monkeypatch.setattr(HostedVoiceInput, "close", lambda self: closed.append(self))
     await microphone(peer)
     await microphone(peer)
     peer.writer.write_eof()

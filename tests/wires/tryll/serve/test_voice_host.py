@@ -14,7 +14,7 @@ from trunkline.agents.graph.hosting import SessionHost
 from trunkline.core.graph.turns import TranscriptListener
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
-from trunkline.wires.tryll.serve.session import Session
+from trunkline.wires.tryll.serve.session import ClientSession
 
 SLOW = "mock-slow"
 LONG = " ".join(["word"] * 500)
@@ -84,7 +84,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeAgent:
     return made
 
 
-def session_of(server: Served) -> Session:
+def session_of(server: Served) -> ClientSession:
     (connection,) = server.server.connections
     assert connection.session is not None
     return connection.session
@@ -213,7 +213,7 @@ async def test_when_a_session_ends_the_words_that_wait_are_said_to_nobody(
         for each in (destroyed, mic):
             await listening(each, agent, barge_in=True)
         said: list[object] = []
-        monkeypatch.setattr(Session, "handle", lambda *what: said.append(what))
+        monkeypatch.setattr(ClientSession, "handle", lambda *what: said.append(what))
         for utterance in fake.utterances:
             utterance.end("stop")
         assert session.voices is not None

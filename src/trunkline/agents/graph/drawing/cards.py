@@ -33,7 +33,7 @@ _DECISIVE = frozenset(("top_k", "threshold", "margin"))
 _NAMES = {"placement": Placement.names(), "selection_strategy": CannedResponseSelectionStrategy.names()}
 
 
-class Line(Value):
+class CardLine(Value):
     """One line below the type: a key, which may be empty, and what is said of it."""
 
     key: str
@@ -48,7 +48,7 @@ class Card(Value):
     name: str
     full_name: str
     type: str
-    lines: tuple[Line, ...]
+    lines: tuple[CardLine, ...]
     exits: tuple[tuple[str, str], ...]
     """Exits by name, and how the name is shown."""
     time: str
@@ -82,7 +82,7 @@ def card(node: NodeDescription, params: NodeParams, steps: Sequence[tuple[int, R
     return Card(name, full_name, rules.type, tuple(lines), exits, time, runs, Box(width, height, slots))
 
 
-def _line_width(line: Line) -> float:
+def _line_width(line: CardLine) -> float:
     return words.width(f"{line.key}  {line.text}" if line.key else line.text, LINE_SIZE)
 
 
@@ -96,8 +96,8 @@ def milliseconds(ms: float) -> str:
 # Parameters.
 
 
-def _parameters(params: NodeParams) -> list[Line]:
-    lines: list[Line] = []
+def _parameters(params: NodeParams) -> list[CardLine]:
+    lines: list[CardLine] = []
     numbers: list[str] = []
     for field in params.__fields__:
         value = getattr(params, field)
@@ -128,29 +128,32 @@ def _shown(field: str, value: Any) -> str:
     return ", ".join(f"{name} {each:g}" for name, each in fields.items() if isinstance(each, int | float))
 
 
-def _lines(key: str, text: str) -> list[Line]:
+def _lines(key: str, text: str) -> list[CardLine]:
     text = words.plain(text)
     room = _MOST - words.width(f"{key}  ", LINE_SIZE)
     if words.width(text, LINE_SIZE) <= room:
-        return [Line(key, text)]
+        return [CardLine(key, text)]
     first, *rest = words.wrapped(text, LINE_SIZE, room, 2)
     if not rest:
-        return [Line(key, first)]
+        return [CardLine(key, first)]
     # The second line has the whole width.
     taken = text[len(first) :].lstrip()
-    return [Line(key, first), *(Line("", each) for each in words.wrapped(taken, LINE_SIZE, _MOST, _MAX_WRAPPED - 1))]
+    return [
+        CardLine(key, first),
+        *(CardLine("", each) for each in words.wrapped(taken, LINE_SIZE, _MOST, _MAX_WRAPPED - 1)),
+    ]
 
 
-def _line(key: str, text: str) -> Line:
-    return Line(key, words.shortened(text, LINE_SIZE, _MOST))
+def _line(key: str, text: str) -> CardLine:
+    return CardLine(key, words.shortened(text, LINE_SIZE, _MOST))
 
 
 # What was done.
 
 
-def _done(steps: Sequence[tuple[int, RecordedNode]]) -> list[Line]:
+def _done(steps: Sequence[tuple[int, RecordedNode]]) -> list[CardLine]:
     if not steps:
         return []
     _, last = steps[-1]
     told = words.plain(decision(last))
-    return [Line("", each, True) for each in words.wrapped(told, LINE_SIZE, _MOST, _MAX_WRAPPED)]
+    return [CardLine("", each, True) for each in words.wrapped(told, LINE_SIZE, _MOST, _MAX_WRAPPED)]

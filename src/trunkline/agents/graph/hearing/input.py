@@ -7,7 +7,7 @@ from functools import partial
 from typing import Protocol
 
 from trunkline.agents.graph.hearing.mock import MockUtterance
-from trunkline.agents.graph.hearing.pcm import Format, ready
+from trunkline.agents.graph.hearing.pcm import PcmFormat, ready
 from trunkline.agents.graph.hearing.real import Ears, RealUtterance, sane_threshold
 from trunkline.agents.graph.hearing.threads import DetectionThreads
 from trunkline.agents.graph.hearing.utterance import ListeningOptions, Utterance
@@ -44,10 +44,10 @@ class Hearing(Protocol):
         """A detector for one utterance. May be called in any thread."""
 
 
-class VoiceInput:
+class HostedVoiceInput:
     """A `HostedVoice`."""
 
-    def __init__(self, format: Format, min_silence_ms: int, listen: Listen) -> None:
+    def __init__(self, format: PcmFormat, min_silence_ms: int, listen: Listen) -> None:
         self._format = format
         self._min_silence_ms = min_silence_ms
         self._listen: Listen | None = listen
@@ -70,7 +70,7 @@ async def open_voice(
     strings: Callable[[str], Awaitable[StringStorage]],
     fetched: Callable[[str], Awaitable[None]],
     hearing: Hearing,
-) -> VoiceInput:
+) -> HostedVoiceInput:
     """Make a voice input.
 
     Args:
@@ -83,12 +83,12 @@ async def open_voice(
         StorageError: the words.
         ModelError: the model.
     """
-    format = Format(described.sample_rate, described.channels, described.bits_per_sample)
+    format = PcmFormat(described.sample_rate, described.channels, described.bits_per_sample)
     format.check()
     hotwords = await _hotwords(described, strings)
     await ready()
     if engine == InferenceEngine.MOCK:
-        return VoiceInput(format, described.vad_min_silence_ms, MockUtterance)
+        return HostedVoiceInput(format, described.vad_min_silence_ms, MockUtterance)
     threshold = sane_threshold(described.vad_threshold)
     await fetched(described.model_name)
     ears = Ears(
@@ -99,7 +99,7 @@ async def open_voice(
         pad_ms=described.vad_speech_pad_ms,
         hotwords=hotwords,
     )
-    return VoiceInput(format, described.vad_min_silence_ms, partial(RealUtterance, ears))
+    return HostedVoiceInput(format, described.vad_min_silence_ms, partial(RealUtterance, ears))
 
 
 async def _hotwords(

@@ -41,7 +41,7 @@ async def ready() -> None:
     await asyncio.to_thread(import_module, "numpy")
 
 
-class Format(Value):
+class PcmFormat(Value):
     """The format of one stream of sound.
 
     Raises:
@@ -70,7 +70,7 @@ class Format(Value):
 class Mono:
     """Brings a stream of sound into one channel, at its own rate."""
 
-    def __init__(self, format: Format) -> None:
+    def __init__(self, format: PcmFormat) -> None:
         self._format = format
         self._rest = b""
 

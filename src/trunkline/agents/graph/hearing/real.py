@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from trunkline.agents.graph.hearing.pcm import Mono, Resampler
-from trunkline.agents.graph.hearing.segments import Edge, Segmenter
+from trunkline.agents.graph.hearing.segments import SegmentEdge, Segmenter
 from trunkline.agents.graph.hearing.threads import DetectionThreads
 from trunkline.agents.graph.hearing.utterance import ListeningOptions, Utterance
 from trunkline.core.faults import NoRecognizer
@@ -159,12 +159,12 @@ class RealUtterance(Utterance):
             )
         return sound, found
 
-    async def _goes_on(self, edge: Edge, segments: Segmenter) -> bool:
+    async def _goes_on(self, edge: SegmentEdge, segments: Segmenter) -> bool:
         """What is to be done at an edge, and whether the utterance goes on behind it."""
-        if edge is Edge.OPENED:
+        if edge is SegmentEdge.OPENED:
             self._speech(_ms(segments.position))
             return not self.over
-        if edge is Edge.SPLIT:
+        if edge is SegmentEdge.SPLIT:
             # Where it is quietest: half a word is not understood.
             cut = segments.begin + last_pause(samples(self._between(segments.begin, segments.position)))
             self._put(self._cut(segments, last=False, split=True, end=cut))

@@ -23,7 +23,7 @@ _LONG = 2 / 3
 _SHORT_PAUSE = HEARING_RATE // 10
 
 
-class Edge(Enum):
+class SegmentEdge(Enum):
     """What a step has found."""
 
     OPENED = "somebody began to speak"
@@ -75,7 +75,7 @@ class Segmenter:
             return self.begin
         return max(self._taken, self.position - self._onset * self.window - self._pad)
 
-    def step(self, probability: float) -> Edge | None:
+    def step(self, probability: float) -> SegmentEdge | None:
         """Go on by one window."""
         self.position += self.window
         if not self.speaking:
@@ -85,17 +85,17 @@ class Segmenter:
         elif self.position - self._last >= self._min_silence:
             self.speaking = False
             self._taken = self.end
-            return Edge.CLOSED
+            return SegmentEdge.CLOSED
         length = self.position - self.begin
         if length >= self._longest or (length >= self._long and self.position - self._last >= _SHORT_PAUSE):
-            return Edge.SPLIT
+            return SegmentEdge.SPLIT
         return None
 
     def go_on(self, at: int) -> None:
         """After a split: the next segment begins there."""
         self.begin = self._taken = at
 
-    def _wait(self, probability: float) -> Edge | None:
+    def _wait(self, probability: float) -> SegmentEdge | None:
         self._run = self._run + 1 if probability >= self._high else 0
         if self._run < self._onset:
             return None
@@ -103,4 +103,4 @@ class Segmenter:
         self._last = self.position
         self._run = 0
         self.speaking = True
-        return Edge.OPENED
+        return SegmentEdge.OPENED

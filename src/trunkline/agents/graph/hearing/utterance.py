@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 
-from trunkline.agents.graph.hearing.pcm import Format
+from trunkline.agents.graph.hearing.pcm import PcmFormat
 from trunkline.base.values import Value
 from trunkline.core.faults import UtteranceTooLong
 from trunkline.core.graph.ordinals import TranscriptUpdateKind as Kind
@@ -31,7 +31,7 @@ _PIECE_MS = 100
 class ListeningOptions(Value):
     """How one utterance is listened to."""
 
-    format: Format
+    format: PcmFormat
     min_silence_ms: int = 500
     """A pause of this length ends a segment."""
     hands_free: bool = True

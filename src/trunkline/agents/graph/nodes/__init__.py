@@ -10,8 +10,8 @@ from trunkline.agents.graph.nodes.classify_llm import ClassifyIntentLLM
 from trunkline.agents.graph.nodes.generate import Generate
 from trunkline.agents.graph.nodes.retrieve import Retrieve
 from trunkline.agents.graph.nodes.speak import GenerateAndSpeak, Speak
-from trunkline.agents.graph.nodes.strings import CannedResponse, Guardrail, Instruction, IntentToInstruction
-from trunkline.agents.graph.nodes.tool_call import ToolCall
+from trunkline.agents.graph.nodes.strings import CannedResponse, Guardrail, InstructionNode, IntentToInstruction
+from trunkline.agents.graph.nodes.tool_call import ToolCallNode
 from trunkline.core.graph import description
 
 #: By the type of their parameters.
@@ -19,9 +19,9 @@ NODES: dict[type[description.NodeParams], type[Node[Any]]] = {
     description.GenerateParams: Generate,
     description.HumanMessageGuardrailParams: Guardrail,
     description.CannedResponseParams: CannedResponse,
-    description.ToolCallParams: ToolCall,
+    description.ToolCallParams: ToolCallNode,
     description.RetrieveParams: Retrieve,
-    description.InstructionParams: Instruction,
+    description.InstructionParams: InstructionNode,
     description.ClassifyIntentParams: ClassifyIntent,
     description.ClassifyIntentLLMParams: ClassifyIntentLLM,
     description.IntentToInstructionParams: IntentToInstruction,

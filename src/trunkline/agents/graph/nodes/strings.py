@@ -131,7 +131,7 @@ class CannedResponse(Node[CannedResponseParams]):
         return line
 
 
-class Instruction(Node[InstructionParams]):
+class InstructionNode(Node[InstructionParams]):
     """Adds a text that the templates of later nodes can show."""
 
     async def run(self, turn: GraphTurn, dialog: Dialog) -> str:

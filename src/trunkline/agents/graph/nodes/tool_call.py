@@ -19,7 +19,7 @@ TOOL_EVENT = "tool_call"
 _NOTHING_SAID = Dialog()
 
 
-class ToolCall(ModelNode[ToolCallParams]):
+class ToolCallNode(ModelNode[ToolCallParams]):
     """Calls never enter a prompt, and what is no call is no error."""
 
     def __init__(self, description: NodeDescription, params: ToolCallParams) -> None:

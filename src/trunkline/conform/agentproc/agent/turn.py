@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trunkline.base.values import Value
-from trunkline.conform.process import Running
+from trunkline.conform.process import RunningTarget
 from trunkline.wires.agentproc.codec import LineReader
 from trunkline.wires.agentproc.codec_ndjson import EventReader
 from trunkline.wires.agentproc.messages import (
@@ -74,7 +74,7 @@ class EndedTurn(Value):
 class Turning:
     """One running turn."""
 
-    process: Running
+    process: RunningTarget
 
     def __init__(self, turn: TurnRequest, protocol: Dialect) -> None:
         self.turn = turn

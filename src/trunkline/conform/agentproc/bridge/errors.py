@@ -5,14 +5,14 @@ from __future__ import annotations
 import signal
 
 from trunkline.conform.agentproc.bridge.part import err, error, partial, said
-from trunkline.conform.agentproc.bridge.seen import Seen
+from trunkline.conform.agentproc.bridge.seen import SeenTurn
 from trunkline.conform.agentproc.bridge.stage import Stage
 from trunkline.conform.agentproc.bridge.suite import SUITE
 from trunkline.conform.expect import holds, lacks, same
 from trunkline.conform.kit import Broken, NotExercised
 
 
-def _failed(seen: Seen) -> None:
+def _failed(seen: SeenTurn) -> None:
     if seen.code == 0:
         raise Broken("the exit code is 0")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trunkline.conform.agentproc.bridge.part import err, in_bytes, out, partial, said
-from trunkline.conform.agentproc.bridge.seen import Seen
+from trunkline.conform.agentproc.bridge.seen import SeenTurn
 from trunkline.conform.agentproc.bridge.stage import Stage
 from trunkline.conform.agentproc.bridge.suite import SUITE
 from trunkline.conform.expect import holds, lacks, same
@@ -15,7 +15,7 @@ LONG_LINE = 4 * 1024 * 1024
 NOISE = 1024 * 1024
 
 
-def _fine(seen: Seen) -> None:
+def _fine(seen: SeenTurn) -> None:
     if seen.code != 0:
         raise Broken(f"the exit code is {seen.code}: {seen.complaint[-200:]!a}")
 

@@ -20,7 +20,7 @@ MEMBERS = ("reply", "partials", "session_id", "error", "exit_code")
 _SESSION_LINE = re.compile(r"^(?:[\w .-]+: ?)?session: ?(?P<id>.*)$", re.MULTILINE)
 
 
-class Seen(Value):
+class SeenTurn(Value):
     """A turn that has ended."""
 
     stdout: str

@@ -12,10 +12,10 @@ from trunkline.base import jsontext
 from trunkline.base.values import Value
 from trunkline.conform.agentproc.bridge import part
 from trunkline.conform.agentproc.bridge.part import Step
-from trunkline.conform.agentproc.bridge.seen import Output, Seen, object_of
+from trunkline.conform.agentproc.bridge.seen import Output, SeenTurn, object_of
 from trunkline.conform.kit import Broken
 from trunkline.conform.probe import CHILD_LOCK
-from trunkline.conform.process import Running
+from trunkline.conform.process import RunningTarget
 from trunkline.conform.record import Record, Roles
 from trunkline.conform.stage import AgentStage, ProgramTarget
 
@@ -90,7 +90,7 @@ class Stage(AgentStage):
         profile: Mapping[str, Any] | None = None,
         ask: Ask | None = None,
         env: Mapping[str, str] | None = None,
-    ) -> Running:
+    ) -> RunningTarget:
         """Start the bridge on a turn; do not wait. `profile` adds to the plain profile of the kit."""
         self.turn = self.folder / str(len(self.records))
         self.turn.mkdir()
@@ -100,7 +100,7 @@ class Stage(AgentStage):
         file.write_text(text, encoding="utf-8")
         return await self.start(str(file), ask or Ask(), env or {}, text)
 
-    async def start(self, profile: str, ask: Ask, env: Mapping[str, str], text: str = "") -> Running:
+    async def start(self, profile: str, ask: Ask, env: Mapping[str, str], text: str = "") -> RunningTarget:
         """Start the bridge on a profile that is there, or not."""
         argv = command(self.target.argv, profile, ask)
         record = self.record(argv)
@@ -117,7 +117,7 @@ class Stage(AgentStage):
         ask: Ask | None = None,
         env: Mapping[str, str] | None = None,
         within: float | None = None,
-    ) -> Seen:
+    ) -> SeenTurn:
         """A turn from its beginning to its end.
 
         Raises:
@@ -126,7 +126,7 @@ class Stage(AgentStage):
         running = await self.begin(*steps, profile=profile, ask=ask, env=env)
         return await self.seen(running, self.target.timeout if within is None else within)
 
-    async def seen(self, running: Running, within: float) -> Seen:
+    async def seen(self, running: RunningTarget, within: float) -> SeenTurn:
         """What came of a turn.
 
         Raises:
@@ -137,7 +137,7 @@ class Stage(AgentStage):
             raise Broken(f"still running {within:g} s after the start")
         self._note(running.record)
         stdout = running.output.decode("utf-8", "replace")
-        return Seen(stdout, running.stderr, status, running.seconds, object_of(stdout, self.target.output))
+        return SeenTurn(stdout, running.stderr, status, running.seconds, object_of(stdout, self.target.output))
 
     def got(self) -> Got:
         """What the agent was given in the last turn.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trunkline.conform.agentproc.bridge.part import PROBE, PYTHON, said
-from trunkline.conform.agentproc.bridge.seen import Seen
+from trunkline.conform.agentproc.bridge.seen import SeenTurn
 from trunkline.conform.agentproc.bridge.stage import Ask, Stage
 from trunkline.conform.agentproc.bridge.suite import SUITE
 from trunkline.conform.expect import holds, lacks, same
@@ -84,14 +84,14 @@ async def profiles_may_be_nested(stage: Stage) -> None:
     stage.got()
 
 
-def _failed_clearly(seen: Seen) -> None:
+def _failed_clearly(seen: SeenTurn) -> None:
     if seen.code == 0 or (seen.status == 0 and seen.data is None):
         raise Broken("the exit code is 0")
     if not seen.complaint:
         raise Broken("nothing says what is wrong")
 
 
-def _without_traceback(seen: Seen) -> None:
+def _without_traceback(seen: SeenTurn) -> None:
     _failed_clearly(seen)
     lacks("standard error", seen.stderr, "Traceback (most recent call last)")
 

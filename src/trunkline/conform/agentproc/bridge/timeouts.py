@@ -6,7 +6,7 @@ from typing import Any
 
 from trunkline.conform.agentproc.bridge.part import partial, said
 from trunkline.conform.agentproc.bridge.placeholders import UNREAD_BYTES
-from trunkline.conform.agentproc.bridge.seen import Seen
+from trunkline.conform.agentproc.bridge.seen import SeenTurn
 from trunkline.conform.agentproc.bridge.stage import Ask, Stage
 from trunkline.conform.agentproc.bridge.suite import SUITE
 from trunkline.conform.expect import holds, lacks, same
@@ -24,12 +24,12 @@ def _by(stage: Stage, seconds: float) -> float:
     return seconds + stage.target.patience
 
 
-def _long_enough(seen: Seen, seconds: float) -> None:
+def _long_enough(seen: SeenTurn, seconds: float) -> None:
     if seen.seconds < seconds:
         raise Broken(f"the turn was over after {seen.seconds:.2f} s, before its time")
 
 
-def _over(seen: Seen) -> None:
+def _over(seen: SeenTurn) -> None:
     if seen.code == 0:
         raise Broken("the exit code is 0 although the time was over")
 

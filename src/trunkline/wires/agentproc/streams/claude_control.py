@@ -13,7 +13,7 @@ from typing import Any
 
 from trunkline.wires.agentproc.messages import UNANSWERABLE, PermissionRequest, PermissionResponse, TurnRequest
 from trunkline.wires.agentproc.streams import claude
-from trunkline.wires.agentproc.streams.dialogue import Dialogue, Event, is_id, line, shown
+from trunkline.wires.agentproc.streams.dialogue import Event, JsonDialogue, is_id, line, shown
 from trunkline.wires.agentproc.streams.jsonlines import member, objects, text_of
 
 #: Its tools that name a file: the argument that does, and what else they take, which is text. With any other argument
@@ -33,7 +33,7 @@ _NO_ID = "This `request_id` cannot be used."
 _ASK_IN_WORDS = "Nobody sees this question. Ask it in your answer, and end your turn: the user replies with a message."
 
 
-class Stream(Dialogue, claude.Stream):
+class Stream(JsonDialogue, claude.Stream):
     """Talks to one run."""
 
     asks = re.compile(rb'\s*\{[^{[]*"type"\s*:\s*"control_request"')

@@ -20,7 +20,7 @@ from typing import Any
 from trunkline.wires.agentproc.codec import portable_id
 from trunkline.wires.agentproc.messages import PermissionRequest, PermissionResponse, TurnRequest
 from trunkline.wires.agentproc.streams.codex_requests import permission, reply_to
-from trunkline.wires.agentproc.streams.dialogue import MAX_ID, Dialogue, Event, line, shown
+from trunkline.wires.agentproc.streams.dialogue import MAX_ID, Event, JsonDialogue, line, shown
 from trunkline.wires.agentproc.streams.jsonlines import member, objects, text_of
 
 #: The ids of our requests.
@@ -42,7 +42,7 @@ _COUNTS = {
 }
 
 
-class Stream(Dialogue):
+class Stream(JsonDialogue):
     """Talks to one run."""
 
     #: Not in what it is about: that may hold anything.

@@ -32,7 +32,7 @@ MAX_OUTPUT = 64 * 1024
 MAX_REFUSALS = 1000
 
 
-class Dialogue(JsonLines):
+class JsonDialogue(JsonLines):
     """Talks to one run of a program."""
 
     #: How a line looks in which the program asks something, for those that cannot be read.
@@ -127,4 +127,4 @@ def is_id(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= MAX_ID and value.isprintable() and " " not in value
 
 
-__all__ = ["MAX_ID", "Dialogue", "Event", "is_id", "line", "shown"]
+__all__ = ["MAX_ID", "Event", "JsonDialogue", "is_id", "line", "shown"]

@@ -29,7 +29,7 @@ from trunkline.wires.tryll.codec import (
     encode,
     frame,
 )
-from trunkline.wires.tryll.drive.events import Voice, call
+from trunkline.wires.tryll.drive.events import VoiceListener, call
 from trunkline.wires.tryll.drive.pending import PendingReplies
 from trunkline.wires.tryll.drive.turn import Reply, TurnFrame
 from trunkline.wires.tryll.errors import TryllError
@@ -98,7 +98,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         """Why it is no more; None while it lives."""
         self.listeners: dict[int, Callable[[NodeEvent], None]] = {}
         """Who hears what the nodes of an agent tell, in a turn or not. They raise nothing."""
-        self.voices: dict[int, Voice] = {}
+        self.voices: dict[int, VoiceListener] = {}
         """Voice inputs, by their ids."""
         self.replies = PendingReplies()
         self._numbers = numbers

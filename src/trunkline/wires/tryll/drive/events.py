@@ -51,7 +51,7 @@ class IntentClassified(Value):
 Told = ToolCall | IntentClassified | NodeEvent
 
 
-class Voice(Protocol):
+class VoiceListener(Protocol):
     """What a connection needs of a voice input. Nothing of it raises anything."""
 
     def feed(self, message: WireTranscriptUpdate) -> None:

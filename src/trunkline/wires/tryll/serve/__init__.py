@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from trunkline.wires.tryll.serve.server import GRACE_SECONDS, Settings, TryllServer
+from trunkline.wires.tryll.serve.server import GRACE_SECONDS, ServerSettings, TryllServer
 
-__all__ = ["GRACE_SECONDS", "Settings", "TryllServer"]
+__all__ = ["GRACE_SECONDS", "ServerSettings", "TryllServer"]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from trunkline.wires.tryll.codec import FrameError, Framer, FrameTooLarge, decode
 from trunkline.wires.tryll.fitting import frames
 from trunkline.wires.tryll.messages import PROTOCOL_VERSION, ErrorResponse, Message, SessionReady
-from trunkline.wires.tryll.serve.session import Session
+from trunkline.wires.tryll.serve.session import ClientSession
 
 if TYPE_CHECKING:
     from trunkline.wires.tryll.serve import TryllServer
@@ -67,7 +67,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def __init__(self, server: TryllServer) -> None:
         self.server = server
         self.id = 0
-        self.session: Session | None = None
+        self.session: ClientSession | None = None
         self.behind = False
         self._framer: Framer | None = None
         self._backlog: list[bytes] | None = None
@@ -174,7 +174,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def _take(self, found: Sequence[bytes]) -> None:
         session = self.session
         if session is None:
-            session = self.session = Session(self)
+            session = self.session = ClientSession(self)
         self._corked = True
         handle = session.handle
         time = self.server.loop.time

@@ -13,7 +13,7 @@ from trunkline.wires.tryll.fitting import joined
 from trunkline.wires.tryll.messages import HistoryEntry
 
 if TYPE_CHECKING:
-    from trunkline.wires.tryll.serve.session import Session
+    from trunkline.wires.tryll.serve.session import ClientSession
 
 
 #: What one response has of a conversation. It takes two milliseconds to make, and always fits into a frame; the longest
@@ -58,7 +58,7 @@ def exchanges_of(entries: Sequence[HistoryEntry]) -> list[tuple[str, str]]:
     return list(zip(texts[::2], texts[1::2], strict=True))
 
 
-def _save(session: Session, request: m.SaveHistoryRequest, size: int) -> None:
+def _save(session: ClientSession, request: m.SaveHistoryRequest, size: int) -> None:
     seat = session.seat(request.agent_id)
     parts = responses(request.request_id, seat.id, seat.agent.history())
     first = next(parts)
@@ -78,7 +78,7 @@ def _save(session: Session, request: m.SaveHistoryRequest, size: int) -> None:
         session.pause()
 
 
-def _restore(session: Session, request: m.RestoreHistoryRequest, size: int) -> None:
+def _restore(session: ClientSession, request: m.RestoreHistoryRequest, size: int) -> None:
     seat = session.seat(request.agent_id)
     if seat.turn is not None:
         # Before anything that could be wrong with the conversation: asked again later, it may fit.
@@ -97,7 +97,7 @@ def _restore(session: Session, request: m.RestoreHistoryRequest, size: int) -> N
 
 
 #: What is done for each kind of request, and the number for a failure that nobody foresaw.
-HISTORY: dict[type[m.Message], tuple[Callable[[Session, Any, int], None], int]] = {
+HISTORY: dict[type[m.Message], tuple[Callable[[ClientSession, Any, int], None], int]] = {
     m.SaveHistoryRequest: (_save, 3003),
     m.RestoreHistoryRequest: (_restore, 3007),
 }

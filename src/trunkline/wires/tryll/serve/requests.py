@@ -12,7 +12,7 @@ from trunkline.wires.tryll.errors import TryllError
 
 if TYPE_CHECKING:
     from trunkline.wires.tryll.serve.connection import ServerConnection
-    from trunkline.wires.tryll.serve.session import Session
+    from trunkline.wires.tryll.serve.session import ClientSession
 
 #: Between two reports of progress.
 _REPORT_SECONDS = 0.1
@@ -41,7 +41,7 @@ class Reporter:
 # Storages.
 
 
-def _create_strings(session: Session, request: m.CreateStringStorageRequest, size: int) -> None:
+def _create_strings(session: ClientSession, request: m.CreateStringStorageRequest, size: int) -> None:
     async def create(request: m.CreateStringStorageRequest) -> None:
         host = session.configured()
         given = StringStorageDescription(request.name, request.strings, request.file_path, request.kind, request.keys)
@@ -52,7 +52,7 @@ def _create_strings(session: Session, request: m.CreateStringStorageRequest, siz
     session.in_order(create, request, size)
 
 
-def _destroy_strings(session: Session, request: m.DestroyStringStorageRequest, size: int) -> None:
+def _destroy_strings(session: ClientSession, request: m.DestroyStringStorageRequest, size: int) -> None:
     async def destroy(request: m.DestroyStringStorageRequest) -> None:
         session.configured().destroy_strings(request.name)
         session.say(m.Ack(request.request_id))
@@ -60,7 +60,7 @@ def _destroy_strings(session: Session, request: m.DestroyStringStorageRequest, s
     session.in_order(destroy, request, size)
 
 
-def _create_embedded(session: Session, request: m.CreateEmbeddedStringStorageRequest, size: int) -> None:
+def _create_embedded(session: ClientSession, request: m.CreateEmbeddedStringStorageRequest, size: int) -> None:
     async def create(request: m.CreateEmbeddedStringStorageRequest) -> None:
         host = session.configured()
         reporter = Reporter(session.connection, request.request_id, quick=_QUICK_SECONDS)
@@ -83,7 +83,7 @@ def _create_embedded(session: Session, request: m.CreateEmbeddedStringStorageReq
     session.in_order(create, request, size)
 
 
-def _destroy_embedded(session: Session, request: m.DestroyEmbeddedStringStorageRequest, size: int) -> None:
+def _destroy_embedded(session: ClientSession, request: m.DestroyEmbeddedStringStorageRequest, size: int) -> None:
     async def destroy(request: m.DestroyEmbeddedStringStorageRequest) -> None:
         session.configured().destroy_embedded(request.name)
         session.say(m.Ack(request.request_id))
@@ -94,7 +94,7 @@ def _destroy_embedded(session: Session, request: m.DestroyEmbeddedStringStorageR
 # Models. They belong to nobody: only loading one needs engines to be chosen.
 
 
-def _list_models(session: Session, request: m.ListModelsRequest, size: int) -> None:
+def _list_models(session: ClientSession, request: m.ListModelsRequest, size: int) -> None:
     async def list_models(request: m.ListModelsRequest) -> None:
         models = await session.server.list_models()
         while session.connection.behind:
@@ -107,7 +107,7 @@ def _list_models(session: Session, request: m.ListModelsRequest, size: int) -> N
     session.pause()
 
 
-def _download(session: Session, request: m.DownloadModelRequest, size: int) -> None:
+def _download(session: ClientSession, request: m.DownloadModelRequest, size: int) -> None:
     async def download(request: m.DownloadModelRequest) -> None:
         await session.server.host.models.download(request.model_name, Reporter(session.connection, request.request_id))
         session.say(m.DownloadComplete(request.request_id, request.model_name, True))
@@ -116,7 +116,7 @@ def _download(session: Session, request: m.DownloadModelRequest, size: int) -> N
     session.beside(download, request, size)
 
 
-def _load(session: Session, request: m.LoadModelRequest, size: int) -> None:
+def _load(session: ClientSession, request: m.LoadModelRequest, size: int) -> None:
     async def load(request: m.LoadModelRequest) -> None:
         await session.server.host.models.load(request.model_name)
         session.say(m.LoadModelResponse(request.request_id, request.model_name))
@@ -125,7 +125,7 @@ def _load(session: Session, request: m.LoadModelRequest, size: int) -> None:
     session.beside(load, request, size)
 
 
-def _unload(session: Session, request: m.UnloadModelRequest, size: int) -> None:
+def _unload(session: ClientSession, request: m.UnloadModelRequest, size: int) -> None:
     async def unload(request: m.UnloadModelRequest) -> None:
         await session.server.host.models.unload(request.model_name)
         session.say(m.Ack(request.request_id))
@@ -134,7 +134,7 @@ def _unload(session: Session, request: m.UnloadModelRequest, size: int) -> None:
     session.beside(unload, request, size)
 
 
-def _delete(session: Session, request: m.DeleteModelRequest, size: int) -> None:
+def _delete(session: ClientSession, request: m.DeleteModelRequest, size: int) -> None:
     async def delete(request: m.DeleteModelRequest) -> None:
         await session.server.host.models.delete(request.model_name)
         session.say(m.Ack(request.request_id))
@@ -146,7 +146,7 @@ def _delete(session: Session, request: m.DeleteModelRequest, size: int) -> None:
 # The odd ones.
 
 
-def _health(session: Session, request: m.HealthRequest, size: int) -> None:
+def _health(session: ClientSession, request: m.HealthRequest, size: int) -> None:
     found = session.server.health(request.request_id)
     if not session.is_trusted:
         # That it is alive is for everybody to know, and what it does is not.
@@ -154,12 +154,12 @@ def _health(session: Session, request: m.HealthRequest, size: int) -> None:
     session.say(found)
 
 
-def _debug(session: Session, request: m.DebugCommandRequest, size: int) -> None:
+def _debug(session: ClientSession, request: m.DebugCommandRequest, size: int) -> None:
     raise TryllError(5005)
 
 
 #: What is done for each kind of request, and the number for a failure that nobody foresaw.
-REQUESTS: dict[type[m.Message], tuple[Callable[[Session, Any, int], None], int]] = {
+REQUESTS: dict[type[m.Message], tuple[Callable[[ClientSession, Any, int], None], int]] = {
     m.CreateStringStorageRequest: (_create_strings, 7003),
     m.DestroyStringStorageRequest: (_destroy_strings, 7003),
     m.CreateEmbeddedStringStorageRequest: (_create_embedded, 8003),

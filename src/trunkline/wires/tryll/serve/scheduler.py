@@ -19,7 +19,7 @@ MAX_REQUESTS = 64
 MAX_REQUEST_BYTES = 16 * 1024 * 1024
 
 
-class Lane:
+class RequestLane:
     """What is done one after the other, as it came. `busy`: somebody is at it."""
 
     __slots__ = ("busy", "waiting")
@@ -40,7 +40,7 @@ class RequestScheduler:
         self.server: TryllServer = connection.server
         self.crowded = False
         self._requests = self._bytes = 0
-        self._lane: Lane | None = None
+        self._lane: RequestLane | None = None
         """None until something is to be done in order."""
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -62,7 +62,7 @@ class RequestScheduler:
         do: Callable[[Any], Awaitable[None]],
         request: m.Message,
         size: int,
-        lane: Lane | None = None,
+        lane: RequestLane | None = None,
         *,
         new: bool = True,
     ) -> None:
@@ -74,13 +74,13 @@ class RequestScheduler:
             self._working()
         self.weigh(size, 1)
         if lane is None:
-            lane = self._lane = self._lane or Lane()
+            lane = self._lane = self._lane or RequestLane()
         lane.waiting.append((do, request, size))
         if not lane.busy:
             lane.busy = True
             self._spawn(self._walk(lane))
 
-    async def _walk(self, lane: Lane) -> None:
+    async def _walk(self, lane: RequestLane) -> None:
         while lane.waiting:
             await self._attempt(*lane.waiting.popleft())
             if lane.waiting:

@@ -37,7 +37,7 @@ _GIVE_BACK_SECONDS = 0.5
 _READ = 256 * 1024
 
 
-class Settings(Value):
+class ServerSettings(Value):
     """What can be set. `token`: what each client must say when it configures its session; "" for nothing."""
 
     token: str = ""
@@ -54,9 +54,9 @@ class Settings(Value):
 class TryllServer:
     """All sessions of one host, on any number of addresses."""
 
-    def __init__(self, host: GraphHost, settings: Settings | None = None) -> None:
+    def __init__(self, host: GraphHost, settings: ServerSettings | None = None) -> None:
         self.host = host
-        self.settings = settings if settings is not None else Settings()
+        self.settings = settings if settings is not None else ServerSettings()
         self.loop = asyncio.get_running_loop()
         self.extensions = (*EXTENSIONS, "token") if self.settings.token else EXTENSIONS
         self.stopping = False

@@ -48,7 +48,7 @@ _VERSIONS = (0, m.PROTOCOL_VERSION)
 _ENGINES = frozenset(m.InferenceEngine.names())
 
 
-class Session(RequestScheduler):
+class ClientSession(RequestScheduler):
     """What one client has here."""
 
     __slots__ = ("_agents", "_count", "_ended", "_leaving", "_turns", "host", "kept", "said", "voices")
@@ -385,13 +385,13 @@ class Session(RequestScheduler):
 
 
 #: What is done for each kind of request, and the number for a failure that nobody foresaw.
-_HANDLERS: dict[type[m.Message], tuple[Callable[[Session, Any, int], None], int]] = {
-    m.SendMessageRequest: (Session.send_message, 3003),
-    m.ConfigureSessionRequest: (Session.configure, 2002),
-    m.CreateAgentRequest: (Session.create_agent, 3003),
-    m.DestroyAgentRequest: (Session.destroy_agent, 3003),
-    m.ChangeAgentParamRequest: (Session.change, 3007),
-    m.CancelTurnRequest: (Session.cancel_turn, 3003),
+_HANDLERS: dict[type[m.Message], tuple[Callable[[ClientSession, Any, int], None], int]] = {
+    m.SendMessageRequest: (ClientSession.send_message, 3003),
+    m.ConfigureSessionRequest: (ClientSession.configure, 2002),
+    m.CreateAgentRequest: (ClientSession.create_agent, 3003),
+    m.DestroyAgentRequest: (ClientSession.destroy_agent, 3003),
+    m.ChangeAgentParamRequest: (ClientSession.change, 3007),
+    m.CancelTurnRequest: (ClientSession.cancel_turn, 3003),
     **HISTORY,
     **REQUESTS,
     **VOICE_REQUESTS,

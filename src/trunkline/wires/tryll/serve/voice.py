@@ -22,10 +22,10 @@ from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import HostedUtterance, HostedVoice
 from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
 from trunkline.wires.tryll.serve.requests import Reporter
-from trunkline.wires.tryll.serve.scheduler import Lane
+from trunkline.wires.tryll.serve.scheduler import RequestLane
 
 if TYPE_CHECKING:
-    from trunkline.wires.tryll.serve.session import Session
+    from trunkline.wires.tryll.serve.session import ClientSession
     from trunkline.wires.tryll.serve.turns import ServedAgent
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ def _described(request: m.CreateVoiceInputRequest) -> VoiceInputDescription:
 class VoiceInputs:
     """Those of one session."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ClientSession) -> None:
         self.session = session
         self.closed = False
         """Whether the session is over."""
@@ -115,7 +115,7 @@ class VoiceInput:
         """Who hears it."""
         self._heard = False
         """Whether it has any sound."""
-        self._lane = Lane()
+        self._lane = RequestLane()
         """Its frames, as they came."""
         self._frames = self._requests = 0
         """What waits for its turn or has it, sound included; and what of it is no sound."""
@@ -343,46 +343,46 @@ class _Listener:
 # What is done for each kind of frame.
 
 
-def _create(session: Session, request: m.CreateVoiceInputRequest, size: int) -> None:
+def _create(session: ClientSession, request: m.CreateVoiceInputRequest, size: int) -> None:
     if session.voices is None:
         session.voices = VoiceInputs(session)
     session.in_order(session.voices.create, request, size)
 
 
-def _found(session: Session, request: Any) -> VoiceInput:
+def _found(session: ClientSession, request: Any) -> VoiceInput:
     found = session.voices.find(request.voice_input_id) if session.voices is not None else None
     if found is None:
         raise TryllError(4102)
     return found
 
 
-def _destroy(session: Session, request: m.DestroyVoiceInputRequest, size: int) -> None:
+def _destroy(session: ClientSession, request: m.DestroyVoiceInputRequest, size: int) -> None:
     voice = _found(session, request)
     voice.put(voice.destroy, request, size, ends=True)
 
 
-def _begin(session: Session, request: m.BeginUtteranceRequest, size: int) -> None:
+def _begin(session: ClientSession, request: m.BeginUtteranceRequest, size: int) -> None:
     _found(session, request).begin(request, size)
 
 
-def _end(session: Session, request: m.EndUtteranceRequest, size: int) -> None:
+def _end(session: ClientSession, request: m.EndUtteranceRequest, size: int) -> None:
     voice = _found(session, request)
     voice.put(voice.end, request, size)
 
 
-def _cancel(session: Session, request: m.CancelUtteranceRequest, size: int) -> None:
+def _cancel(session: ClientSession, request: m.CancelUtteranceRequest, size: int) -> None:
     voice = _found(session, request)
     voice.put(voice.cancel, request, size, ends=True)
 
 
-def _audio(session: Session, frame: m.AudioBufferFrame, size: int) -> None:
+def _audio(session: ClientSession, frame: m.AudioBufferFrame, size: int) -> None:
     voice = session.voices.find(frame.voice_input_id) if session.voices is not None else None
     if voice is not None:
         voice.hear(frame, size)
 
 
 #: What is done for each kind of request, and the number for a failure that nobody foresaw.
-VOICE_REQUESTS: dict[type[m.Message], tuple[Callable[[Session, Any, int], None], int]] = {
+VOICE_REQUESTS: dict[type[m.Message], tuple[Callable[[ClientSession, Any, int], None], int]] = {
     m.CreateVoiceInputRequest: (_create, 4100),
     m.DestroyVoiceInputRequest: (_destroy, 4102),
     m.BeginUtteranceRequest: (_begin, 4100),
