@@ -97,13 +97,16 @@ def test_events_and_canned_answers_are_shown(file: str) -> None:
     assert run(file, "-m", "bad").stdout == "No.\n"
 
 
-def test_each_line_that_is_piped_in_is_a_message_of_one_conversation(file: str) -> None:
-    result = run(file, typed="bad\n\nbad\nhello\n")
+def test_what_is_piped_in_is_one_message_or_one_for_each_line(file: str) -> None:
+    result = run(file, typed="hello\nthere\n")
+    assert (result.stdout, result.exit_code) == ("You said: hello\nthere\n", 0)
+    assert run(file, "-m", "hello", typed="there\n").stdout == "You said: hello\n\nthere\n"
+    result = run(file, "--lines", typed="bad\n\nbad\nhello\n")
     assert (result.stdout, result.exit_code) == ("No.\nNever.\nYou said: hello\n", 0)
 
 
 def test_json_is_an_object_for_each_turn(file: str) -> None:
-    result = run(file, "--json", typed="hello\nopen_gate\n")
+    result = run(file, "--lines", "--json", typed="hello\nopen_gate\n")
     first, second = map(json.loads, result.stdout.splitlines())
     assert (first["message"], first["answer"], first["status"], first["events"]) == (
         "hello",
@@ -119,7 +122,7 @@ def test_json_is_an_object_for_each_turn(file: str) -> None:
 
 def test_the_last_turn_is_recorded(file: str, tmp_path: Path) -> None:
     turn = tmp_path / "turn.json"
-    run(file, "--record", str(turn), typed="bad\nthe mill\n")
+    run(file, "--lines", "--record", str(turn), typed="bad\nthe mill\n")
     found = json.loads(turn.read_text())
     assert found["interaction"][0] == {"_type": "HumanMessage", "text": "the mill"}
     assert found["find.result[000].text"] == "The mill is old."
@@ -190,7 +193,7 @@ def test_without_a_voice_a_file_of_sound_stays_as_it_was_and_the_reason_is_told(
 def test_a_graph_is_talked_to_in_the_terminal_of_chat(file: str) -> None:
     Path(file).write_text(SLOW)
     with ChatTerminal(file, command=("graph", "run")) as terminal:
-        terminal.sees("npc.yaml", "The mock engine says back what it hears.")
+        terminal.sees("npc.yaml", "The model is a mock: it says back what it hears.")
         terminal.say("word " * 100)
         terminal.sees("You said: word word")
         terminal.type(CTRL_C)

@@ -63,8 +63,12 @@ async def test_what_plays_a_model_needs_none_to_be_fetched(stub: TryllStub) -> N
     assert not stub.asked(m.DownloadModelRequest)
 
 
-async def test_each_line_that_is_piped_in_is_a_message(stub: TryllStub) -> None:
-    result = await chat(stub, "--model", "mock", "--system-prompt", "Be brief.", typed="one\n\ntwo\n")
+async def test_what_is_piped_in_is_one_message_or_one_for_each_line(stub: TryllStub) -> None:
+    assert (await chat(stub, "--model", "mock", typed="one\ntwo")).exit_code == 0
+    assert [asked.text for asked in stub.asked(m.SendMessageRequest)] == ["one\ntwo"]
+    stub.log.clear()
+    arguments = ("--model", "mock", "--system-prompt", "Be brief.", "--lines")
+    result = await chat(stub, *arguments, typed="one\n\ntwo\n")
     assert result.stdout == "one \ntwo \n"
     assert [asked.text for asked in stub.asked(m.SendMessageRequest)] == ["one", "two"]
     assert stub.asked(m.ConfigureSessionRequest)[0].inference_engine == m.InferenceEngine.MOCK
@@ -146,7 +150,7 @@ async def test_a_failed_turn_and_a_missing_server_exit_with_1(stub: TryllStub, m
 
 
 async def test_what_is_piped_in_is_said_as_it_is_and_nobody_is_greeted(stub: TryllStub) -> None:
-    result = await chat(stub, "--model", "mock", "--quiet", typed="/help\n/quit\n")
+    result = await chat(stub, "--model", "mock", "--quiet", "--lines", typed="/help\n/quit\n")
     assert (result.stdout, result.stderr) == ("/help \n/quit \n", "")
 
 

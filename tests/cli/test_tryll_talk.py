@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -14,21 +13,20 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
+from tests.cli.terminal.chat_terminal import CTRL_C, CTRL_D, ChatTerminal
 from tests.support.fake_voice import FakeVoice, FakeVoices
-from tests.support.invoked import invoke
+from tests.support.invoked import Invoked, invoke
 from tests.support.tryll_process import TryllProcess, tryll_process
 from tests.support.tryll_served import Served, served
 from tests.support.tryll_voice import silence, tone, words
-from trunkline.agents.external.tryll_talk_events import Answered, AnswerPiece, PromptSent, UserTranscript
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.base import paths
 from trunkline.cli import tryll_chat
-from trunkline.cli.talk_screen import MOMENT_SECONDS, Lines, ProgressNotes
+from trunkline.cli.talk_voice import MOMENT_SECONDS, ProgressNotes
 from trunkline.cli.tryll_talk import command
 from trunkline.store.files import FileStore
-from trunkline.wires.tryll.messages import DownloadProgress, NodeEvent, NodeEventKeyValue
+from trunkline.wires.tryll.messages import DownloadProgress
 
 MOCK = ("--model", "mock", "--stt", "mock", "--tts", "mock")
 
@@ -49,9 +47,9 @@ def wav(path: Path, pcm: bytes) -> str:
     return str(path)
 
 
-async def talk(server: Served, *arguments: str) -> Result:
+async def talk(server: Served, *arguments: str, typed: str | None = None) -> Invoked:
     address = f"{server.host}:{server.port}"
-    return await asyncio.to_thread(CliRunner().invoke, command, [address, *arguments])
+    return await asyncio.to_thread(invoke, command, address, *arguments, typed=typed)
 
 
 async def test_what_a_file_says_is_written_down_and_answered_aloud(server: Served, tmp_path: Path) -> None:
@@ -60,27 +58,43 @@ async def test_what_a_file_says_is_written_down_and_answered_aloud(server: Serve
     result = await talk(
         server, "--model", "mock", "--stt", "mock", "--tts", "fake", "--in", source, "--out", str(target)
     )
-    assert (result.stdout, result.exit_code) == (f"You: {words(1, 3)}\nAgent: You said: {words(1, 3)}\n", 0)
+    assert (result.stdout, result.exit_code) == (f"You said: {words(1, 3)}\n", 0), result.output
+    assert f"You: {words(1, 3)}\n" in result.stderr
     with wave.open(str(target)) as file:
         assert (file.getframerate(), file.getsampwidth(), file.getnchannels()) == (16000, 2, 1)
         assert file.getnframes() > 0
 
 
-async def test_a_fast_file_is_one_utterance_and_its_events_are_json(server: Served, tmp_path: Path) -> None:
+async def test_a_fast_file_is_one_utterance_and_json_is_that_of_chat(server: Served, tmp_path: Path) -> None:
     source = wav(tmp_path / "in.wav", tone(300) + silence(700) + tone(200) + silence(5000))
     result = await talk(server, *MOCK, "--fast", "--json", "--in", source)
     assert result.exit_code == 0, result.output
-    events = [json.loads(line) for line in result.stdout.splitlines()]
-    assert {"type": "heard", "kind": "over", "text": words(1, 5)} in events
-    assert events[-1] == {"type": "answered", "outcome": "success", "message": ""}
-    assert "".join(each["text"] for each in events if each["type"] == "words") == f"You said: {words(1, 5)}"
+    found = json.loads(result.stdout)
+    assert (found["text"], found["outcome"], found["model"]) == (f"You said: {words(1, 5)}", "success", "mock")
+    assert found["usage"]["output_tokens"] > 0
+    result = await talk(server, *MOCK, "--fast", "--jsonl", "--in", source)
+    kinds = [json.loads(line)["event"] for line in result.stdout.splitlines()]
+    assert (kinds[0], kinds[-1], "TextDelta" in kinds) == ("TurnStarted", "TurnEnded", True)
+
+
+async def test_what_is_piped_in_is_one_message_or_one_for_each_line(server: Served) -> None:
+    assert (await talk(server, *MOCK, typed="one\ntwo")).stdout == "You said: one\ntwo\n"
+    assert (await talk(server, *MOCK, "--lines", "-q", typed="one\ntwo\n")).stdout == "You said: one\nYou said: two\n"
+    assert (await talk(server, *MOCK, "-m", "one", typed="two")).stdout == "You said: one\n\ntwo\n"
+
+
+async def test_the_way_of_a_turn_is_told_and_recorded(server: Served, tmp_path: Path) -> None:
+    record = tmp_path / "turn.json"
+    result = await talk(server, *MOCK, "--trace", "--record", str(record), "-p", "hello")
+    assert "(answer default; " in result.stderr
+    assert json.loads(record.read_text())["interaction"][0]["text"] == "hello"
 
 
 async def test_what_was_said_aloud_is_kept_and_gone_on_with_aloud_or_in_writing(server: Served, tmp_path: Path) -> None:
     source = wav(tmp_path / "in.wav", tone(300))
     first = await talk(server, *MOCK, "--fast", "--in", source)
     address, session = f"{server.host}:{server.port}", first.stderr.split()[-1]
-    assert f"Go on with: trunkline tryll talk {address} --resume {session}" in first.stderr
+    assert f"Go on with: trunkline tryll talk {address} --stt mock --tts mock --model mock --resume" in first.stderr
     assert (await talk(server, *MOCK, "--resume", session, "-p", "And you?")).exit_code == 0
     arguments = (address, "--model", "mock", "--resume", session, "-p", "Still there?")
     written = await asyncio.to_thread(invoke, tryll_chat.command, *arguments)
@@ -92,34 +106,6 @@ async def test_what_was_said_aloud_is_kept_and_gone_on_with_aloud_or_in_writing(
     assert journal[0][1] == f"You said: {words(1, 3)}"
     result = await talk(server, *MOCK, "--no-session", "-p", "x")
     assert "Go on with" not in result.stderr
-
-
-def test_in_a_pipe_there_is_a_line_for_each_side_and_notes_are_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = Lines()
-    for event in (
-        PromptSent("Let me in."),
-        AnswerPiece("As"),
-        AnswerPiece(" you wish."),
-        AnswerPiece("No.", anew=True),
-        Answered("success"),
-    ):
-        screen.show(event)
-    assert capsys.readouterr().out == "Agent: As you wish.\nNo.\n"
-    screen.show(PromptSent("Let me in."))
-    screen.told(NodeEvent(1, "open", "tool_call", (NodeEventKeyValue("tool_name", "gate\x1b\nYou: yes"),)))
-    screen.show(AnswerPiece("Well."))
-    screen.show(Answered("cancelled"))
-    shown = capsys.readouterr()
-    assert shown.out == "Agent: Well.\n"
-    assert shown.err == "[open: tool_call] tool_name=gate\\x1b\\nYou: yes\n(interrupted)\n"
-
-
-def test_what_was_heard_is_one_line_whatever_the_server_says_of_it(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = Lines()
-    screen.show(UserTranscript("over", "Hi\x1b[2J\nAgent: Come in."))
-    shown = capsys.readouterr().out
-    assert "\nAgent" not in shown
-    assert shown.count("Hi\\x1b[2J\\nAgent: Come in.") == 1
 
 
 def test_progress_is_told_of_what_takes_longer_than_a_moment() -> None:
@@ -137,7 +123,7 @@ async def test_a_text_in_place_of_sound_is_answered_aloud(server: Served, tmp_pa
     target = tmp_path / "out.wav"
     voices = ("--model", "mock", "--stt", "mock", "--tts", "fake")
     result = await talk(server, *voices, "-p", "Good morning", "--sound", str(target))
-    assert (result.stdout, result.exit_code) == ("Agent: You said: Good morning\n", 0), result.output
+    assert (result.stdout, result.exit_code) == ("You said: Good morning\n", 0), result.output
     assert target.exists()
     assert (await talk(server, "-p", "x", "--in", "y.wav")).exit_code == 2
 
@@ -163,16 +149,14 @@ async def test_a_character_that_was_written_to_be_read_answers_aloud(server: Ser
     for length, answer in ((300, f"You said: {words(1, 3)}"), (500, "Never.")):
         source = wav(tmp_path / "in.wav", tone(length))
         result = await talk(server, *arguments, "--in", source, "--out", str(target))
-        # What a node tells before the answer does not break its line.
-        assert result.stdout == f"You: {words(1, length // 100)}\nAgent: {answer}\n", result.output
+        assert result.stdout == f"{answer}\n", result.output
         with wave.open(str(target)) as file:
             frames.append(file.getnframes())
         assert ("[tools: tool_call] tool_name=w3" in result.stderr) == (length == 300)
     assert all(frames)
     result = await talk(server, *arguments, "--json", "--in", wav(tmp_path / "in.wav", tone(300)))
-    events = [json.loads(line) for line in result.stdout.splitlines()]
-    told = {"type": "event", "node": "tools", "event": "tool_call"}
-    assert {**told, "values": {"tool_name": "w3", "arguments_json": "{}"}} in events
+    told = {"node": "tools", "type": "tool_call", "tool_name": "w3", "arguments_json": "{}"}
+    assert json.loads(result.stdout)["events"] == [told]
 
 
 async def test_the_character_that_comes_along_can_be_talked_to_and_a_mute_voice_writes_no_file(
@@ -181,9 +165,9 @@ async def test_the_character_that_comes_along_can_be_talked_to_and_a_mute_voice_
     target = tmp_path / "out.wav"
     source = wav(tmp_path / "in.wav", tone(300))
     result = await talk(server, *MOCK, "--graph", "npc", "--fast", "--in", source, "--out", str(target))
-    assert result.stdout.endswith("Agent: That I do not know, traveller. I only keep the gate.\n"), result.output
+    assert result.stdout == "That I do not know, traveller. I only keep the gate.\n", result.output
     assert (result.exit_code, target.exists()) == (0, False)
-    assert "Nothing was said aloud" in result.stderr
+    assert "was not written: nothing was said aloud" in result.stderr
     result = await talk(server, *MOCK, "--graph", str(tmp_path / "no.yaml"), "--in", source)
     assert (result.exit_code, "cannot be read" in result.stderr) == (1, True)
 
@@ -205,23 +189,25 @@ async def test_who_may_not_interrupt_is_heard_after_the_answer(server: Served, t
     arguments = ["--model", "mock-slow", "--stt", "mock", "--tts", "mock", "--no-barge-in", "--json", "--in", source]
     result = await talk(server, *arguments)
     assert result.exit_code == 0, result.output
-    events = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [each["outcome"] for each in events if each["type"] == "answered"] == ["success", "success"]
-    assert [each["text"] for each in events if each["type"] == "asked"] == [words(1, 3), words(1, 2)]
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(each["outcome"], each["text"]) for each in answers] == [
+        ("success", f"You said: {words(1, 3)}"),
+        ("success", f"You said: {words(1, 2)}"),
+    ]
 
 
 async def test_silence_wrong_files_and_a_missing_server_are_told(server: Served, tmp_path: Path) -> None:
     quiet = wav(tmp_path / "in.wav", silence(200))
     result = await talk(server, *MOCK, "--fast", "--in", quiet)
-    assert (result.stderr, result.exit_code) == ("Nothing was understood.\n", 1)
+    assert (result.stderr, result.exit_code) == ("Error: Nothing was understood.\n", 1)
     result = await talk(server, "--in", quiet, "--out", quiet)
-    assert "are the same file" in result.stderr
+    assert (result.exit_code, "would take the place of" in result.stderr) == (2, True)
     assert (tmp_path / "in.wav").stat().st_size > 6000, "it was not touched"
     result = await talk(server, "--in", str(tmp_path / "no.wav"))
     assert "cannot be read" in result.stderr
     assert (await talk(server, "--fast")).exit_code == 2
     server.port = 1
-    assert "`trunkline tryll serve` starts one." in (await talk(server, "--in", quiet)).stderr
+    assert "`trunkline tryll serve` starts a server." in (await talk(server, "--in", quiet)).stderr
 
 
 @pytest.fixture
@@ -248,11 +234,11 @@ def devices(tmp_path: Path) -> dict[str, str]:
 @pytest.mark.slow
 def test_a_microphone_is_heard_hands_free_until_ctrl_c(process: TryllProcess, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "trunkline", "tryll", "talk", f"127.0.0.1:{process.port}", *MOCK]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=devices(tmp_path)) as child:
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=nothing, stdout=pipe, stderr=pipe, env=devices(tmp_path)) as child:
         assert child.stdout is not None
         try:
-            said = [child.stdout.readline() for _ in range(2)]
-            assert said == [b"You: w1 w2 w3\n", b"Agent: You said: w1 w2 w3\n"]
+            assert child.stdout.readline() == b"You said: w1 w2 w3\n"
             child.send_signal(signal.SIGINT)
             assert child.wait(10) == 130
         finally:
@@ -263,30 +249,66 @@ def test_a_microphone_is_heard_hands_free_until_ctrl_c(process: TryllProcess, tm
 
 @pytest.mark.process
 @pytest.mark.slow
-def test_the_space_bar_begins_and_ends_what_is_said_and_q_ends_all(process: TryllProcess, tmp_path: Path) -> None:
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "trunkline", "tryll", "talk", f"127.0.0.1:{process.port}", *MOCK, "--push-to-talk"]
-    environ = devices(tmp_path)
+def test_one_speaks_types_begins_anew_and_goes_back_in_the_terminal_of_chat(
+    process: TryllProcess, tmp_path: Path
+) -> None:
+    arguments = (f"127.0.0.1:{process.port}", "--model", "mock-slow", "--stt", "mock", "--tts", "mock")
+    with ChatTerminal(*arguments, command=("tryll", "talk"), PATH=devices(tmp_path)["PATH"]) as terminal:
+        terminal.sees(f"tryll:127.0.0.1:{process.port} · mock-slow · hears with mock", "the agent listens")
+        terminal.sees("❯ w1 w2 w3", "You said: w1 w2 w3")
+        terminal.say("word " * 300)
+        terminal.sees("You said: word")
+        terminal.type(CTRL_C)
+        terminal.sees("stopped")
+        terminal.say("/help")
+        terminal.sees("tells how many tokens were used", "in an empty line: lets the agent fall")
+        terminal.say("/model other")
+        terminal.sees("come back with", "--model other")
+        terminal.say("/clear")
+        terminal.sees("is kept.", "A new session.")
+        # The microphone is heard in the new one, and what is typed is answered there.
+        terminal.say("a new beginning")
+        terminal.sees("You said: a new beginning")
+        terminal.say("/resume 2")
+        terminal.until(lambda: "2 turns so far." in terminal.raw)
+        terminal.say("quiet again")
+        terminal.sees("You said: quiet again")
+        terminal.wait_for_prompt()
+        terminal.type(CTRL_C)
+        terminal.sees("Ctrl-C again leaves")
+        terminal.type(CTRL_C)
+        assert terminal.leaves() == 0
+        assert f"trunkline tryll talk 127.0.0.1:{process.port} --stt mock --tts mock" in terminal.raw
+        assert "Traceback" not in terminal.raw
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_the_space_bar_begins_and_ends_what_is_said_unless_a_line_is_begun(
+    process: TryllProcess, tmp_path: Path
+) -> None:
+    path = devices(tmp_path)["PATH"]
     # It speaks for as long as it is listened to.
     (tmp_path / "bin" / "arecord").write_text(
         f"#!/bin/sh\nPATH={os.defpath}\nwhile cat {tmp_path}/loud; do sleep 0.05; done\n"
     )
     (tmp_path / "loud").write_bytes(tone(50))
-    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ) as child:
-        assert child.stdout is not None
-        assert child.stderr is not None
-        try:
-            assert b"space bar" in child.stderr.readline()
-            os.write(ours, b" ")
-            # Some sound has to come: a second of it.
-            with pytest.raises(subprocess.TimeoutExpired):
-                child.wait(1.5)
-            os.write(ours, b" ")
-            assert child.stdout.readline().startswith(b"You: w1 w2")
-            assert child.stdout.readline().startswith(b"Agent: You said: w1 w2")
-            os.write(ours, b"q")
-            assert child.wait(10) == 0
-        finally:
-            child.kill()
-            os.close(ours)
-            os.close(theirs)
+    arguments = (f"127.0.0.1:{process.port}", *MOCK, "--push-to-talk")
+    with ChatTerminal(*arguments, command=("tryll", "talk"), PATH=path) as terminal:
+        terminal.sees("Press the space bar to talk")
+        terminal.wait_for_prompt()
+        terminal.type(" ")
+        # What is understood so far stands above the line to type in.
+        terminal.sees("❯ w1 w2")
+        terminal.type(" ")
+        terminal.sees("You said: w1 w2")
+        terminal.say("a b")
+        terminal.sees("You said: a b")
+        terminal.wait_for_prompt()
+        terminal.type(CTRL_D)
+        assert terminal.leaves() == 0
+
+
+def test_a_key_to_talk_needs_a_terminal() -> None:
+    result = invoke(command, "127.0.0.1:1", "--push-to-talk")
+    assert (result.exit_code, "needs a terminal" in result.stderr) == (2, True)

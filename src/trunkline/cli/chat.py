@@ -60,9 +60,6 @@ def _complete_provider(context: click.Context, parameter: click.Parameter, incom
 @click.command("chat")
 @click.argument("agent", required=False, metavar="[AGENT]", shell_complete=_complete_agent)
 @chat_options.asking
-@click.option(
-    "--lines", is_flag=True, help="Each line that is piped in is a message of one conversation, answered as it comes."
-)
 @chat_options.option(
     "script", metavar="FILE", help="What the scripted agent plays: a file, or the name of a bundled script."
 )
@@ -137,6 +134,17 @@ def start(
 
 
 def _talked(options: ChatOptions, text: str | None, form: Form) -> int:
+    voice = options.voice
+    if voice is not None and text is None and (voice.recording is not None or not _is_piped()):
+        if voice.recording is None and form == "text" and sys.stdin.isatty() and sys.stdout.isatty():
+            from trunkline.cli.terminal.conversation import converse
+
+            return _run(converse(options))
+        if voice.recording is None and voice.push_to_talk:
+            raise click.UsageError("`--push-to-talk` needs a terminal: there is no key to press.")
+        from trunkline.cli.chat_once import once
+
+        return _run(once(options, voice.messages(), form))
     if text is None and sys.stdin.isatty():
         if form != "text" or not sys.stdout.isatty():
             raise click.UsageError("There is no terminal to talk in. Ask with `-p TEXT`, or pipe the text in.")
@@ -265,10 +273,7 @@ def _message(text: str | None, options: ChatOptions) -> UserMessage:
 
 def _piped(*, waiting_for_text: bool) -> str:
     """Standard input, if there is one that is not a terminal."""
-    try:
-        if sys.stdin is None or sys.stdin.isatty() or not _is_source(sys.stdin.fileno()):
-            return ""
-    except (OSError, ValueError):
+    if not _is_piped():
         return ""
     hint = "Waiting for the end of standard input" + ("" if waiting_for_text else "; `< /dev/null` says there is none")
     waiting = threading.Timer(PATIENCE_SECONDS, click.echo, (f"{hint} ...",), {"err": True})
@@ -285,7 +290,12 @@ def _piped(*, waiting_for_text: bool) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _is_source(fd: int) -> bool:
+def _is_piped() -> bool:
     """Whether something can be read there: a pipe, a socket or a file, but not `/dev/null` and its like."""
-    mode = os.fstat(fd).st_mode
+    try:
+        if sys.stdin is None or sys.stdin.isatty():
+            return False
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):
+        return False
     return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)

@@ -73,6 +73,8 @@ async def once(options: ChatOptions, messages: AsyncIterable[UserMessage], form:
             async with aclosing(_until(signals.came, messages)) as asked:
                 async for message in asked:
                     output.begin(message)
+                    if options.voice is not None and options.voice.listening:
+                        output.note(f"You: {message.text}")
                     talk.session.submit(message)
                     await talk.session.at_rest()
                     output.finish(talk)

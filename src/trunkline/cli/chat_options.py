@@ -25,7 +25,9 @@ def _complete_session(context: click.Context, parameter: click.Parameter, incomp
     return [CompletionItem(name) for name in completions(incomplete)]
 
 
-def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
+def all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one decorator."""
+
     def decorate(command: F) -> F:
         for each in reversed(options):
             command = each(command)
@@ -34,19 +36,21 @@ def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-def asking_as(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Ask once, and how the answer is written. `names`: of the flag with the text."""
-    return _all(
-        click.option(*names, "text", metavar="TEXT", help="Ask this, print the answer, and end."),
-        click.option("--json", "as_json", is_flag=True, help="Without a terminal: a JSON object for each answer."),
-        click.option("--jsonl", "as_jsonl", is_flag=True, help="Without a terminal: every event as a line of JSON."),
-        click.option("-q", "--quiet", is_flag=True, help="Say nothing but the answer, and what went wrong."),
-    )
+asking: Callable[[Callable[..., Any]], Callable[..., Any]] = all_of(
+    click.option(
+        "-p", "--print", "-m", "--message", "text", metavar="TEXT", help="Ask this, print the answer, and end."
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Without a terminal: a JSON object for each answer."),
+    click.option("--jsonl", "as_jsonl", is_flag=True, help="Without a terminal: every event as a line of JSON."),
+    click.option("-q", "--quiet", is_flag=True, help="Say nothing but the answer, and what went wrong."),
+    click.option(
+        "--lines",
+        is_flag=True,
+        help="Each line that is piped in is a message of one conversation, answered as it comes.",
+    ),
+)
 
-
-asking = asking_as("-p", "--print")
-
-keeping: Callable[[Callable[..., Any]], Callable[..., Any]] = _all(
+keeping: Callable[[Callable[..., Any]], Callable[..., Any]] = all_of(
     option("workspace", metavar="PATH", help="The directory to work in; the default is the current one."),
     click.option("--session-id", metavar="ID", help="Begin a session under this id; an error if it exists."),
     click.option(
@@ -65,7 +69,7 @@ keeping: Callable[[Callable[..., Any]], Callable[..., Any]] = _all(
     option("no-session", is_flag=True, help="Keep nothing."),
 )
 
-approving: Callable[[Callable[..., Any]], Callable[..., Any]] = _all(
+approving: Callable[[Callable[..., Any]], Callable[..., Any]] = all_of(
     option("mode", type=click.Choice(list(MODES)), help="The approval mode to begin with."),
     option(
         "allow",
@@ -78,24 +82,33 @@ approving: Callable[[Callable[..., Any]], Callable[..., Any]] = _all(
     ),
 )
 
-_KEPT = (
-    click.option(
-        "--record",
-        metavar="FILE.json",
-        type=click.Path(dir_okay=False),
-        help="Write down what happened in the last turn of a graph, for `graph draw --turn`.",
-    ),
-    click.option(
-        "--sound", metavar="FILE.wav", type=click.Path(dir_okay=False), help="Keep what the agent says aloud."
-    ),
-)
 
-tracing: Callable[[Callable[..., Any]], Callable[..., Any]] = _all(
-    click.option("--trace", is_flag=True, help="Tell which way each turn took, where the agent is a graph."), *_KEPT
-)
-tracing_unless: Callable[[Callable[..., Any]], Callable[..., Any]] = _all(
+def _kept(*sound: str) -> tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...]:
+    return (
+        click.option(
+            "--record",
+            metavar="FILE.json",
+            type=click.Path(dir_okay=False),
+            help="Write down what happened in the last turn of a graph, for `graph draw --turn`.",
+        ),
+        click.option(
+            *sound, metavar="FILE.wav", type=click.Path(dir_okay=False), help="Keep what the agent says aloud."
+        ),
+    )
+
+
+def tracing_as(*sound: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """What is told and kept of each turn. `sound`: names of the flag with the file."""
+    return all_of(
+        click.option("--trace", is_flag=True, help="Tell which way each turn took, where the agent is a graph."),
+        *_kept(*sound),
+    )
+
+
+tracing = tracing_as("--sound")
+tracing_unless: Callable[[Callable[..., Any]], Callable[..., Any]] = all_of(
     click.option(
         "--trace/--no-trace", default=True, show_default=True, help="Tell which way each turn took through the graph."
     ),
-    *_KEPT,
+    *_kept("--sound"),
 )

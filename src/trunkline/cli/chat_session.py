@@ -28,6 +28,7 @@ from trunkline.store.waiting import until_free
 
 if TYPE_CHECKING:
     from trunkline.agents.coder.settings import CoderSettings
+    from trunkline.cli.talk_voice import TerminalVoice
 
 
 class ChatOptions(Value):
@@ -61,6 +62,8 @@ class ChatOptions(Value):
     """What was typed, without those of the options that are here."""
     given: Agent | None = None
     """Who answers, if the command knows that already."""
+    voice: TerminalVoice | None = None
+    """How it is spoken with, if it is."""
     notes: tuple[str, ...] = ()
     """What people should know about who that is."""
     sinks: tuple[Sink, ...] = ()
@@ -113,7 +116,8 @@ class TerminalSession:
         """What people should know about what the agent knows."""
         self.agent = opened.agent
         settings = opened.settings
-        self.model: str | None = settings.model.model if settings else opened.options.get("model")
+        default = getattr(opened.agent, "default_model", None)
+        self.model: str | None = settings.model.model if settings else opened.options.get("model") or default
         """As far as it is known: what prices are looked up by."""
         self.kept = kept
         self._prices = settings.prices if settings else {}

@@ -18,7 +18,6 @@ from trunkline.cli.trace import refuse_to_replace
 from trunkline.core.faults import Fault
 
 _ENGINES = ("mock", "local")
-_MOCK_NOTE = "The mock engine says back what it hears. `--engine local` runs real models."
 
 
 def complete_graph(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -32,7 +31,7 @@ def complete_graph(context: click.Context, parameter: click.Parameter, incomplet
 
 @click.command("run", short_help="Talk to a graph, without a server.")
 @click.argument("file", type=click.Path(), shell_complete=complete_graph)
-@chat_options.asking_as("-p", "--print", "-m", "--message")
+@chat_options.asking
 @click.option(
     "--engine",
     type=click.Choice(_ENGINES),
@@ -47,8 +46,8 @@ def complete_graph(context: click.Context, parameter: click.Parameter, incomplet
 def command(file: str, text: str | None, as_json: bool, as_jsonl: bool, engine: str, **given: Any) -> None:
     """Talk to a graph in this process: answers as they come, what nodes tell, and the way through the graph.
 
-    It is `trunkline chat graph:FILE` with an engine that needs no model: keys, commands and flags are the same. Each
-    line that is piped in is a message of one conversation. Files that the graph names are looked for beside it.
+    It is `trunkline chat graph:FILE` with an engine that needs no model: keys, commands and flags are the same.
+    Files that the graph names are looked for beside it.
 
     Without a terminal the graph may call all of its own tools, which nobody carries out, and nothing is kept unless
     `--session-id` or `--resume` say so.
@@ -89,8 +88,6 @@ def command(file: str, text: str | None, as_json: bool, as_jsonl: bool, engine: 
         given=agent,
         command=("trunkline", "graph", "run", file, *(() if mock else ("--engine", engine))),
         allow=allow,
-        lines=True,
-        notes=(_MOCK_NOTE,) if mock and not alone else (),
         **given,
     )
     chat.start(options, text, as_json=as_json, as_jsonl=as_jsonl, why_mute=why_mute)

@@ -26,29 +26,34 @@ if TYPE_CHECKING:
 
 TOKEN_VARIABLE = "TRUNKLINE_TRYLL_TOKEN"  # noqa: S105  # its name, not its value
 
-_ENGINES = {"mock": InferenceEngine.MOCK, "llama-cpp": InferenceEngine.LLAMA_CPP}
+ENGINES = {"mock": InferenceEngine.MOCK, "llama-cpp": InferenceEngine.LLAMA_CPP}
 #: A small model that is told nothing about itself answers nonsense.
 INSTRUCTIONS = "You are a helpful assistant. Answer briefly, in plain words."
 
-tls_option = click.option(
-    "--tls-ca",
-    type=click.Path(exists=True, dir_okay=False),
-    help="The server speaks TLS, and shows a certificate that this one (PEM) vouches for.",
+#: Who answers there, in writing or aloud.
+server_options = chat_options.all_of(
+    click.option("--model", metavar="NAME", help="The model that answers; one that the server has, by default."),
+    click.option(
+        "--graph", "file", metavar="FILE", help="Talk to this graph (YAML), or to a bundled one: `npc`, `smith`."
+    ),
+    click.option(
+        "--system-prompt",
+        metavar="TEXT",
+        help="Instructions for the model, where no graph has them. Without this, to be a helpful assistant, and brief.",
+    ),
+    click.option("--engine", type=click.Choice(list(ENGINES)), help="What runs the models; the real one, by default."),
+    click.option(
+        "--tls-ca",
+        type=click.Path(exists=True, dir_okay=False),
+        help="The server speaks TLS, and shows a certificate that this one (PEM) vouches for.",
+    ),
 )
 
 
 @click.command("chat")
 @click.argument("address", default=DEFAULT_LISTEN, metavar="[HOST:PORT]")
-@chat_options.asking_as("-p", "--print", "-m", "--message")
-@click.option("--model", metavar="NAME", help="The model that answers; one that the server has, by default.")
-@click.option("--graph", "file", metavar="FILE", help="Talk to this graph (YAML), or to a bundled one: `npc`, `smith`.")
-@click.option(
-    "--system-prompt",
-    metavar="TEXT",
-    help="Instructions for the model, where no graph has them. Without this, to be a helpful assistant, and brief.",
-)
-@click.option("--engine", type=click.Choice(list(_ENGINES)), help="What runs the models; the real one, by default.")
-@tls_option
+@chat_options.asking
+@server_options
 @chat_options.keeping
 @chat_options.tracing
 def command(
@@ -65,7 +70,7 @@ def command(
     """Talk to the Tryll server at HOST:PORT, or to a graph of yours that runs there.
 
     A model that the server has not got yet is fetched first. A server with a token wants it in TRUNKLINE_TRYLL_TOKEN.
-    Keys and commands are those of `trunkline chat`. Each line that is piped in is a message of one conversation.
+    Keys, commands and flags are those of `trunkline chat`.
 
     \b
     Examples:
@@ -81,7 +86,7 @@ def command(
             found.port,
             model=found.model,
             graph=load_graph(file),
-            engine=_ENGINES[engine] if engine is not None else None,
+            engine=ENGINES[engine] if engine is not None else None,
             token=os.environ.get(TOKEN_VARIABLE, ""),
             ssl=tls_context(tls_ca),
         )
@@ -93,7 +98,6 @@ def command(
         given=agent,
         command=("trunkline", "tryll", "chat", *words),
         system_prompt=system_prompt or (INSTRUCTIONS if file is None else None),
-        lines=True,
         notes=(f"The graph `{file}` runs there.",) if file is not None and text is None and sys.stdin.isatty() else (),
         **given,
     )

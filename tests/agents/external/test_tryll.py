@@ -210,3 +210,15 @@ def test_an_address_may_name_a_model() -> None:
     for wrong in ("", "host", "host:", ":9100", "host:0", "host:99999", "host:x/model"):
         with pytest.raises(ConfigError):
             TryllAgent.parse(wrong)
+
+
+async def test_another_model_answers_from_the_next_turn_on_and_is_told_what_was_said(stub: TryllStub) -> None:
+    conversation = await opened(stub, "near", journal=MemoryJournal())
+    await play(conversation, "one")
+    await conversation.configure(SetOptions({"model": "far"}))
+    assert text_of(await play(conversation, "two")) == "two "
+    assert [asked.default_model_name for asked in stub.asked(m.CreateAgentRequest)] == ["near", "far"]
+    assert len(stub.asked(m.DestroyAgentRequest)) == len(stub.asked(m.RestoreHistoryRequest)) == 1
+    with pytest.raises(Unsupported, match="another engine"):
+        await conversation.configure(SetOptions({"model": "mock"}))
+    await conversation.close()

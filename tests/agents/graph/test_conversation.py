@@ -137,7 +137,7 @@ async def test_the_time_before_can_be_told_before_and_after_the_first_turn(smith
     await conversation.configure(AddHistory("late"))
     assert [user for user, _ in history(conversation)] == ["Be brief.", "early", "one", "late"]
     with pytest.raises(Unsupported, match="its file"):
-        await conversation.configure(SetOptions({"model": "other"}))
+        await conversation.configure(SetOptions({"effort": "high"}))
     await conversation.close()
 
 
@@ -277,3 +277,31 @@ def test_a_model_that_nobody_knows_is_a_problem_before_anybody_asks(tmp_path: Pa
     graph = graph_in(tmp_path, "start: a\ndefault_model: smollm\nnodes: {a: {type: Generate}}\n")
     assert "There is no model `smollm`" in (graph.problem() or "")
     assert GraphFileAgent.load("npc").problem() is None
+
+
+async def test_another_model_answers_from_the_next_turn_on_and_knows_what_was_said(smith: GraphFileAgent) -> None:
+    conversation = await opened(smith, instructions="Be brief.", journal=MemoryJournal())
+    await play(conversation, "one")
+    await conversation.configure(SetOptions({"model": "mock-slow"}))
+    assert text_of(await play(conversation, "two")) == "You said: two"
+    assert history(conversation) == [
+        ("Be brief.", "I remember that."),
+        ("one", "You said: one"),
+        ("two", "You said: two"),
+    ]
+    await conversation.configure(SetOptions({"model": "none-such"}))
+    failed = await play(conversation, "three")
+    assert isinstance(failed[-2], Failed)
+    assert "none-such" in failed[-2].message
+    await conversation.configure(SetOptions({"model": "mock"}))
+    assert text_of(await play(conversation, "four")) == "You said: four"
+    await conversation.close()
+    assert not smith._hosts
+
+
+async def test_a_graph_on_the_mock_engine_says_why_it_has_no_other_model() -> None:
+    agent = GraphFileAgent.load("smith", mock=True)
+    conversation = await opened(agent)
+    with pytest.raises(Unsupported, match="--engine local"):
+        await conversation.configure(SetOptions({"model": "other"}))
+    await conversation.close()

@@ -16,9 +16,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trunkline.agents.turn_stream import TurnStream
-from trunkline.core.agent import AddHistory, Capabilities, Change, Decision, OpenRequest
+from trunkline.core.agent import AddHistory, Capabilities, Change, Decision, OpenRequest, SetOptions
 from trunkline.core.events import Audio, Extension, Failed, Notice, Progress, TextDelta, TurnEnded, UserMessage
-from trunkline.core.faults import AgentTimeout, ConfigError, Unsupported
+from trunkline.core.faults import AgentTimeout, ConfigError, Fault, Unsupported
 from trunkline.core.graph.turns import TURN_DIAGNOSTICS, node_event
 from trunkline.core.usage import Usage
 from trunkline.wires.tryll.drive import (
@@ -71,6 +71,8 @@ _READINESS = (
 )  # fmt: skip
 _OUTCOMES = {TurnStatus.SUCCESS: "success", TurnStatus.CANCELLED: "cancelled"}
 _TIMEOUT, _BUSY = 1003, 3004
+#: There is no server, or none that is of any use.
+_CONNECTING = range(1000, 2000)
 _MAX_PORT = 65535
 
 
@@ -119,7 +121,7 @@ class TryllAgent:
 
     @property
     def name(self) -> str:
-        return f"tryll:{self.host}:{self.port}"
+        return tryll_name(self.host, self.port)
 
     def config(self, model: str) -> ConfigureSessionRequest:
         """The engines of a session in which that model answers."""
@@ -151,9 +153,7 @@ class TryllAgent:
             await tryll.connect()
         except TryllError as error:
             await tryll.close()
-            if error.code == _TIMEOUT:
-                raise AgentTimeout(error.message) from None
-            raise ConfigError(error.message, hint="`trunkline tryll serve` starts a server.") from None
+            raise unopened(error) from None
         fetches = config.inference_engine != InferenceEngine.MOCK
         return TryllConversation(tryll, request, model, self.graph, self.file, fetches=fetches)
 
@@ -183,6 +183,8 @@ class TryllConversation:
         self._model = model
         self._graph = graph
         self._agent: RemoteAgent | None = None
+        self._stale: list[RemoteAgent] = []
+        """Agents of models that were given up, to be taken leave of."""
         self._telling: TurnStream | None = None
         self._closed = False
         # A graph of somebody's has its own instructions: there they go in front of the first message.
@@ -203,9 +205,29 @@ class TryllConversation:
         """Nothing is ever asked, so there is nothing to decide."""
 
     async def configure(self, change: Change) -> None:
-        if not isinstance(change, AddHistory):
+        if isinstance(change, SetOptions) and set(change.options) == {"model"}:
+            self._use(str(change.options["model"]))
+        elif isinstance(change, AddHistory):
+            self._context.append(change.text)
+        else:
             raise Unsupported("A Tryll server cannot be changed like this.")
-        self._context.append(change.text)
+
+    def _use(self, model: str) -> None:
+        """Let another model answer from the next turn on: an agent is made for it that is told what was said.
+
+        Raises:
+            Unsupported: it runs on another engine, and those of a session stay.
+        """
+        if model.startswith(_MOCK) == self._fetches:
+            raise Unsupported(
+                f"`{model}` runs on another engine, and a session of a Tryll server keeps its own.",
+                hint=f"Leave, and come back with `--model {model} --resume`.",
+            )
+        self._model = model
+        if self._agent is not None:
+            self._stale.append(self._agent)
+            self._agent = None
+            self._restored = tuple(exchanges(self._request.journal.records))
 
     async def cancel(self) -> None:
         if self._telling is not None:
@@ -247,12 +269,12 @@ class TryllConversation:
                     elif isinstance(event, Sound):
                         await tell.say(Audio(event.pcm, event.sample_rate, event.channels))
                     else:
-                        await tell.say(_extension(event))
+                        await tell.say(told_by_node(event))
             finally:
                 reply.leave()
                 await self._record(agent, reply)
             turn = reply.turn
-        tell.usage = Usage(turn.tokens_prompt or None, turn.tokens_generated, turn.tokens_cached or None)
+        tell.usage = usage_of(turn)
         return turn
 
     async def _record(self, agent: RemoteAgent, reply: Reply) -> None:
@@ -277,6 +299,8 @@ class TryllConversation:
                 Progress(f"reading the knowledge `{name}`: {share}" if is_read else f"{name}: {share} fetched")
             )
 
+        while self._stale:
+            await self._stale.pop().destroy()
         model = await self._chosen(show)
         file = self._file
         if file is not None:
@@ -354,7 +378,26 @@ def exchanges(records: Any) -> Iterator[HistoryEntry]:
             yield HistoryEntry("assistant", found[1])
 
 
-def _extension(event: ToolCall | IntentClassified | NodeEvent) -> Extension:
+def tryll_name(host: str, port: int) -> str:
+    """What the agent of a server is called."""
+    return f"tryll:{host}:{port}"
+
+
+def unopened(error: TryllError) -> Fault:
+    """Why a conversation cannot begin."""
+    if error.code == _TIMEOUT:
+        return AgentTimeout(error.message)
+    hint = "`trunkline tryll serve` starts a server." if error.code in _CONNECTING else None
+    return ConfigError(error.message, hint=hint)
+
+
+def usage_of(turn: Turn) -> Usage:
+    """What a turn used."""
+    return Usage(turn.tokens_prompt or None, turn.tokens_generated, turn.tokens_cached or None)
+
+
+def told_by_node(event: ToolCall | IntentClassified | NodeEvent) -> Extension:
+    """What a node of a graph wants to be known."""
     match event:
         case ToolCall():
             called = (("tool_name", event.name), ("arguments_json", event.arguments_json))

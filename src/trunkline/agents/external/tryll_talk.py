@@ -1,6 +1,6 @@
 """Talking with an agent on a Tryll server: sound goes in, and out come the words in it, the answer, and its sound.
 
-    async with await Talk.open("127.0.0.1", 9100, TalkOptions()) as talk:
+    async with await TryllTalk.open("127.0.0.1", 9100, TalkOptions()) as talk:
         await talk.listen()
         ...                                     # elsewhere: await talk.hear(pcm)
         while (event := await talk.next_event()) is not None:
@@ -20,10 +20,12 @@ from collections.abc import Callable, Coroutine, Sequence
 from ssl import SSLContext
 from typing import Any, Self
 
+from trunkline.agents.external.tryll import told_by_node, usage_of
 from trunkline.agents.external.tryll_talk_events import (
     Answered,
     AnswerPiece,
     Hushed,
+    NodeTold,
     PromptSent,
     Spoken,
     TalkEvent,
@@ -32,10 +34,10 @@ from trunkline.agents.external.tryll_talk_events import (
     UserTranscript,
 )
 from trunkline.agents.external.tryll_talk_options import TalkOptions, made
-from trunkline.wires.tryll.drive import RemoteAgent, RemoteVoice, Replacement, Reply, Sound, Tryll
+from trunkline.wires.tryll.drive import RemoteAgent, RemoteVoice, Replacement, Reply, Sound, Tryll, TurnFailed
 from trunkline.wires.tryll.drive.connection import Progress
 from trunkline.wires.tryll.errors import TryllError
-from trunkline.wires.tryll.messages import HistoryEntry, NodeEvent, WireTranscriptUpdate
+from trunkline.wires.tryll.messages import HistoryEntry, WireTranscriptUpdate
 from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
 
 logger = logging.getLogger(__name__)
@@ -88,14 +90,12 @@ class TryllTalk:
         ssl: SSLContext | None = None,
         progress: Progress | None = None,
         notice: Callable[[str], object] = lambda text: None,
-        on_node_event: Callable[[NodeEvent], object] | None = None,
     ) -> Self:
         """Connect, see to it that all models are there, and make the agent and its ear.
 
         Args:
             progress: hears of models that are downloaded.
             notice: hears of models that cannot be had, if there is another.
-            on_node_event: hears what nodes of a graph tell, such as the tools that they call.
 
         Raises:
             TryllError: there is no server, or no model, or it cannot be used.
@@ -104,7 +104,6 @@ class TryllTalk:
         try:
             await tryll.connect()
             agent, voice, options = await made(tryll, options, progress, notice)
-            agent.on_node_event(on_node_event)
             return cls(tryll, agent, voice, options)
         except BaseException:
             await tryll.close()
@@ -214,7 +213,7 @@ class TryllTalk:
         """Tell the agent something that was typed. An answer that is going on is stopped first."""
         self.hush()
         await self.answered()
-        self._answer(self._agent.stream(text))
+        self._answer(self._agent.stream(text), typed=True)
 
     def hush(self) -> None:
         """Let the agent fall silent."""
@@ -331,15 +330,15 @@ class TryllTalk:
 
     # Answers.
 
-    def _answer(self, reply: Reply) -> None:
+    def _answer(self, reply: Reply, *, typed: bool = False) -> None:
         self._replies.append(reply)
-        self._answering = self._begun(self._answered(reply, self._answering), "answering")
+        self._answering = self._begun(self._answered(reply, self._answering, typed), "answering")
 
-    async def _answered(self, reply: Reply, before: asyncio.Task[None] | None) -> None:
+    async def _answered(self, reply: Reply, before: asyncio.Task[None] | None, typed: bool) -> None:
         if before is not None and not before.done():
             # It is over on the server, or refused. Two at once would be mixed up.
             await asyncio.wait([before])
-        self._out.push(PromptSent(reply.message))
+        self._out.push(PromptSent(reply.message, typed))
         hushes = self._out.hushes
         try:
             while (event := await reply.next_event()) is not None:
@@ -347,10 +346,15 @@ class TryllTalk:
                     await self._out.put(AnswerPiece(event, isinstance(event, Replacement)), hushes)
                 elif isinstance(event, Sound):
                     await self._out.put(Spoken(event), hushes)
+                else:
+                    await self._out.put(NodeTold(told_by_node(event)), hushes)
         except TryllError as error:
-            self._out.push(Answered("error", error.message))
+            self._out.push(
+                Answered("error", error.message, debug=error.turn.debug if isinstance(error, TurnFailed) else None)
+            )
         else:
-            self._out.push(Answered("cancelled" if reply.turn.cancelled else "success"))
+            turn = reply.turn
+            self._out.push(Answered("cancelled" if turn.cancelled else "success", "", usage_of(turn), turn.debug))
         finally:
             self._replies.remove(reply)
 

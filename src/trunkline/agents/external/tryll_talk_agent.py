@@ -1,85 +1,301 @@
-"""A spoken conversation as an agent: its turns begin when something was understood, and are kept like any others.
+"""A Tryll server as an agent that hears and speaks: what is typed is answered, and so is what is said aloud.
 
-    agent = TalkAgent(talk, "tryll:127.0.0.1:9100")
+    agent = TalkAgent("127.0.0.1", 9100, TalkOptions(), listener)
     session = await Session.open(agent, log, policy)
-    while (event := await talk.next_event()) is not None:
-        agent.take(event, session)
+    await agent.talk.listen()                  # and `await agent.talk.hear(pcm)`
+    ...                                        # in the listener: session.submit(message)
 
-The journal is that of `TryllAgent`: what was said aloud is known to whoever goes on in writing, and vice versa.
+The server begins the turn of an utterance by itself. The listener is told its text, and the turn that is begun with it
+follows that answer. The journal is that of `TryllAgent`: what was said aloud is known to whoever goes on in writing,
+and vice versa.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
-from trunkline.agents.external.tryll import JOURNAL_KEY, exchanges
+from trunkline.agents.external.tryll import JOURNAL_KEY, exchanges, tryll_name, unopened
 from trunkline.agents.external.tryll_talk import TryllTalk
-from trunkline.agents.external.tryll_talk_events import Answered, AnswerPiece, PromptSent, TalkEvent
-from trunkline.core.agent import Capabilities, Change, Decision, OpenRequest
-from trunkline.core.events import Event, Failed, TextDelta, TurnEnded, UserMessage
+from trunkline.agents.external.tryll_talk_events import (
+    Answered,
+    AnswerPiece,
+    Hushed,
+    NodeTold,
+    PromptSent,
+    Spoken,
+    Trouble,
+    UserTranscript,
+)
+from trunkline.agents.external.tryll_talk_options import TalkOptions
+from trunkline.agents.turn_stream import TurnStream
+from trunkline.core.agent import AddHistory, Capabilities, Change, Decision, OpenRequest, SetOptions
+from trunkline.core.events import Audio, Event, Extension, Failed, Notice, TextDelta, TurnEnded, UserMessage
 from trunkline.core.faults import Unsupported
-from trunkline.core.session import Session
+from trunkline.core.graph.turns import TURN_DIAGNOSTICS
+from trunkline.wires.tryll.drive import Sound
+from trunkline.wires.tryll.drive.connection import Progress
 from trunkline.wires.tryll.errors import TryllError
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+
+class SpeechListener(Protocol):
+    """Whoever has the microphone and the speakers. Nothing here waits."""
+
+    def heard(self, text: str | None) -> None:
+        """What was understood so far of what somebody says; None when it is over."""
+
+    def spoken(self, text: str) -> None:
+        """That was said, and the server answers it: a turn with this text is to follow the answer."""
+
+    def play(self, sound: Sound) -> None:
+        """A piece of the answer, aloud."""
+
+    def hush(self) -> None:
+        """What is not played yet is not to be."""
+
+    def ended(self, error: TryllError | None) -> None:
+        """Nothing more is heard: there is no more sound, or it cannot go on."""
 
 
 class TalkAgent:
-    """The agent of a conversation that is open already, and that conversation."""
+    """Opens conversations with one server. The one that was opened last is listened to."""
 
+    #: Nothing runs unasked there: tools are only ever asked for.
     capabilities = Capabilities(approval=True, resume=True, voice=True)
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        options: TalkOptions,
+        listener: SpeechListener,
+        *,
+        token: str = "",
+        ssl: SSLContext | None = None,
+        progress: Progress | None = None,
+        notice: Callable[[str], object] = lambda text: None,
+    ) -> None:
+        """`progress` hears of models that are downloaded, `notice` of those that cannot be had."""
+        self.host, self.port = host, port
+        self.name = tryll_name(host, port)
+        self.options = options
+        self.listener = listener
+        self._opening = partial(TryllTalk.open, token=token, ssl=ssl, progress=progress, notice=notice)
+        self._open: list[TalkConversation] = []
+
+    @property
+    def talk(self) -> TryllTalk:
+        """What is spoken to.
+
+        Raises:
+            TryllError: nothing is open.
+        """
+        if not self._open:
+            raise TryllError(1002, "The conversation is over.")
+        return self._open[-1].talk
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """What answers, hears and speaks, as far as that is known."""
+        options = self._open[-1].talk.options if self._open else self.options
+        told = {"": options.model, "hears with ": options.stt, "speaks with ": options.tts}
+        return tuple(f"{does}{name}" for does, name in told.items() if name)
+
+    async def open(self, request: OpenRequest) -> TalkConversation:
+        """Connect, with all models fetched, and go on with what was said before, where the server takes that back.
+
+        Raises:
+            ConfigError: there is no server, or no such model.
+            AgentTimeout: it says nothing.
+        """
+        given = request.options or {}
+        options = self.options.replace(
+            model=str(given.get("model") or self.options.model),
+            instructions=request.instructions or self.options.instructions,
+            diagnostics=bool(given.get("diagnostics")),
+        )
+        before = tuple(exchanges(request.journal.records)) if request.resumed else ()
+        try:
+            talk = await self._opening(self.host, self.port, options)
+        except TryllError as error:
+            raise unopened(error) from None
+        forgotten = None
+        try:
+            if before:
+                await talk.restore(before)
+        except TryllError as error:
+            forgotten = error.message
+        except BaseException:
+            await talk.close()
+            raise
+        conversation = TalkConversation(self, talk, request, forgotten)
+        self._open.append(conversation)
+        return conversation
+
+    def closed(self, conversation: TalkConversation) -> None:
+        """It is over: the one before it is listened to again, if it is still there."""
+        if conversation in self._open:
+            self._open.remove(conversation)
+
+    def is_heard(self, conversation: TalkConversation) -> bool:
+        """Whether that one is listened to."""
+        return bool(self._open) and self._open[-1] is conversation
+
+
+class _TalkAnswer:
+    """What the server says to one message, as it comes."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.events: asyncio.Queue[AnswerPiece | Spoken | NodeTold | Answered] = asyncio.Queue()
+
+
+class TalkConversation:
+    """One dialogue, which is one session of the server."""
+
+    #: The other side may take a moment to notice.
+    close_seconds = 2.0
     session_id: str | None = None
 
-    def __init__(self, talk: TryllTalk, name: str) -> None:
-        self.name = name
-        self.forgotten: str | None = None
-        """Why what was said before is not known, if it is not."""
-        self._talk = talk
-        self._request: OpenRequest | None = None
-        self._events: asyncio.Queue[AnswerPiece | Answered] = asyncio.Queue()
-
-    async def open(self, request: OpenRequest) -> TalkAgent:
-        """Go on with what was said before, where the server takes that back."""
+    def __init__(self, owner: TalkAgent, talk: TryllTalk, request: OpenRequest, forgotten: str | None) -> None:
+        """`forgotten`: why the server does not know what was said before, if it does not."""
+        self.talk = talk
+        self._owner = owner
         self._request = request
-        before = tuple(exchanges(request.journal.records)) if request.resumed else ()
-        if before:
-            try:
-                await self._talk.restore(before)
-            except TryllError as error:
-                self.forgotten = error.message
-        return self
+        self._forgotten = forgotten
+        self._stream: TurnStream | None = None
+        self._context: list[str] = [] if request.resumed else list(request.history)
+        self._spoken: deque[_TalkAnswer] = deque()
+        """Answers to what was said aloud, whose turns have not begun."""
+        self._typed: deque[_TalkAnswer] = deque()
+        """Answers to what was typed, of which the server has said nothing yet."""
+        self._reading = asyncio.create_task(self._read(), name="events of a spoken conversation")
+        self._closed = False
 
-    def take(self, event: TalkEvent, session: Session) -> None:
-        """Something happened. What begins a turn is submitted."""
-        if isinstance(event, PromptSent):
-            session.submit(UserMessage(event.text))
-        elif isinstance(event, AnswerPiece | Answered):
-            self._events.put_nowait(event)
-
-    async def turn(self, message: UserMessage) -> AsyncIterator[Event]:
-        said: list[str] = []
-        while True:
-            event = await self._events.get()
-            if isinstance(event, AnswerPiece):
-                said.append(f"\n{event.text}" if event.anew and said else event.text)
-                yield TextDelta(said[-1])
-                continue
-            if said and self._request is not None:
-                self._request.journal.append({JOURNAL_KEY: [message.text, "".join(said)]})
-            if event.outcome == "error":
-                yield Failed("agent", event.message)
-            yield TurnEnded(event.outcome)
-            return
+    def turn(self, message: UserMessage) -> TurnStream:
+        self._stream = TurnStream(partial(self._work, message))
+        return self._stream
 
     async def decide(self, call_id: str, decision: Decision) -> None:
-        """Nothing is ever asked."""
+        """Nothing is ever asked, so there is nothing to decide."""
 
     async def configure(self, change: Change) -> None:
-        raise Unsupported("A spoken conversation cannot be changed like this.")
+        if isinstance(change, AddHistory):
+            self._context.append(change.text)
+            return
+        if not isinstance(change, SetOptions) or set(change.options) != {"model"}:
+            raise Unsupported("A Tryll server cannot be changed like this.")
+        # Whoever speaks next would be answered before another were loaded.
+        raise Unsupported(
+            "In a spoken conversation the server answers by itself, with the model that it began with.",
+            hint=f"Leave, and come back with `--model {change.options['model']} --resume`.",
+        )
 
     async def cancel(self) -> None:
-        """Only whoever leaves stops a session: nothing is taken after that."""
-        self._talk.hush()
-        self._events.put_nowait(Answered("cancelled"))
+        self.talk.hush()
+        if self._stream is not None:
+            self._stream.cancel()
 
     async def close(self) -> None:
-        """The conversation is its owner's."""
+        await self.cancel()
+        self._owner.closed(self)
+        self._reading.cancel()
+        try:
+            await asyncio.wait({self._reading})
+            await self.talk.close()
+        finally:
+            # What ends later must not write to a journal that is closed.
+            self._closed = True
+
+    # Answers.
+
+    async def _work(self, message: UserMessage, tell: TurnStream) -> TurnEnded:
+        if self._forgotten is not None:
+            await tell.say(Notice(f"The server did not accept the earlier conversation: {self._forgotten}"))
+            self._forgotten = None
+        answer = await self._asked(message, tell)
+        said: list[str] = []
+        try:
+            while not isinstance(event := await answer.events.get(), Answered):
+                await tell.say(_told(event, said))
+        finally:
+            if said and not self._closed:
+                self._request.journal.append({JOURNAL_KEY: [message.text, "".join(said)]})
+        tell.usage = event.usage
+        if event.debug and self.talk.options.diagnostics:
+            await tell.say(Extension(TURN_DIAGNOSTICS, event.debug))
+        if event.outcome == "error":
+            await tell.say(Failed("agent", event.message))
+        return TurnEnded(event.outcome, event.usage)
+
+    async def _asked(self, message: UserMessage, tell: TurnStream) -> _TalkAnswer:
+        """The answer to a message: one that the server has begun, or a new one."""
+        if self._spoken and self._spoken[0].text == message.text:
+            return self._spoken.popleft()
+        for file in message.files:
+            await tell.say(Notice(f"A Tryll server reads no files: `{file}` was not sent."))
+        answer = _TalkAnswer(message.text)
+        self._typed.append(answer)
+        try:
+            await self.talk.say("\n\n".join([*self._context, message.text]))
+        except BaseException:
+            self._typed.remove(answer)
+            raise
+        self._context.clear()
+        return answer
+
+    async def _read(self) -> None:
+        """Give everything that happens to whom it concerns."""
+        answer, error = _TalkAnswer(""), None
+        try:
+            while (event := await self.talk.next_event()) is not None:
+                if isinstance(event, PromptSent):
+                    answer = self._answer_to(event)
+                elif isinstance(event, AnswerPiece | Spoken | NodeTold | Answered):
+                    answer.events.put_nowait(event)
+                if self._owner.is_heard(self):
+                    self._tell(event)
+        except TryllError as lost:
+            error = lost
+            for waiting in (answer, *self._spoken, *self._typed):
+                waiting.events.put_nowait(Answered("error", lost.message))
+        if self._owner.is_heard(self):
+            self._owner.listener.ended(error)
+
+    def _answer_to(self, event: PromptSent) -> _TalkAnswer:
+        if event.typed and self._typed:
+            return self._typed.popleft()
+        answer = _TalkAnswer(event.text)
+        self._spoken.append(answer)
+        return answer
+
+    def _tell(self, event: object) -> None:
+        listener = self._owner.listener
+        match event:
+            case UserTranscript(kind=kind, text=text):
+                listener.heard(None if kind == "over" else text)
+            case PromptSent(text=text, typed=False):
+                listener.spoken(text)
+            case Spoken(sound=sound):
+                listener.play(sound)
+            case Hushed():
+                listener.hush()
+            case Trouble(message=message) if self._request.announce is not None:
+                self._request.announce(Notice(message))
+
+
+def _told(event: AnswerPiece | Spoken | NodeTold, said: list[str]) -> Event:
+    match event:
+        case AnswerPiece(text=text, anew=anew):
+            said.append(f"\n{text}" if anew and said else text)
+            return TextDelta(said[-1])
+        case Spoken(sound=sound):
+            return Audio(sound.pcm, sound.sample_rate, sound.channels)
+        case NodeTold(event=told):
+            return told

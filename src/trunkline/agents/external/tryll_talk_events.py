@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from trunkline.base.values import Value
+from trunkline.core.events import Extension
+from trunkline.core.usage import Usage
 from trunkline.wires.tryll.drive import Sound
 from trunkline.wires.tryll.errors import TryllError
 
@@ -25,6 +28,8 @@ class PromptSent(Value):
     """The agent was told this, and is thinking."""
 
     text: str
+    typed: bool = False
+    """Whether it was not said aloud."""
 
 
 class AnswerPiece(Value):
@@ -40,6 +45,12 @@ class Spoken(Value):
     sound: Sound
 
 
+class NodeTold(Value):
+    """What a node of the agent's graph wants to be known."""
+
+    event: Extension
+
+
 class Hushed(Value):
     """Somebody speaks, or wants silence: what is not played yet is not to be."""
 
@@ -49,6 +60,9 @@ class Answered(Value):
 
     outcome: Literal["success", "cancelled", "error"]
     message: str = ""
+    usage: Usage | None = None
+    debug: Mapping[str, Any] | None = None
+    """The diagnostics, if the agent was made to give some."""
 
 
 class Trouble(Value):
@@ -57,7 +71,7 @@ class Trouble(Value):
     message: str
 
 
-TalkEvent = UserTranscript | PromptSent | AnswerPiece | Spoken | Hushed | Answered | Trouble
+TalkEvent = UserTranscript | PromptSent | AnswerPiece | Spoken | NodeTold | Hushed | Answered | Trouble
 
 
 class TalkEvents:
@@ -85,7 +99,7 @@ class TalkEvents:
         self._waiting.append(event)
         self._news.set()
 
-    async def put(self, event: AnswerPiece | Spoken, hushes: int) -> None:
+    async def put(self, event: AnswerPiece | Spoken | NodeTold, hushes: int) -> None:
         """Tell when there is room. Sound is dropped if silence was wanted since there were `hushes`."""
         while len(self._waiting) >= MAX_WAITING and not self._over:
             self._room.clear()

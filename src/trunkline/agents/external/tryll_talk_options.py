@@ -48,6 +48,10 @@ class TalkOptions(Value):
     """Hands-free, a pause of this length ends an utterance."""
     barge_in: bool = True
     """Whether speech ends the answer."""
+    engine: int | None = None
+    """What runs the models that answer; without it, their name decides."""
+    diagnostics: bool = False
+    """Whether the way of each turn is told."""
     graph: GraphFile | None = None
     """Who answers: a character, which is given a voice if it has none."""
 
@@ -60,7 +64,9 @@ class TalkOptions(Value):
     def config(self) -> ConfigureSessionRequest:
         """The engines: the real ones, but for models whose names begin with `mock`."""
         language, hears, voiced = (_is_mock(name) for name in (self.answers, self.stt, self.tts))
-        inference = InferenceEngine.MOCK if language else InferenceEngine.LLAMA_CPP
+        inference = self.engine
+        if inference is None:
+            inference = InferenceEngine.MOCK if language else InferenceEngine.LLAMA_CPP
         return ConfigureSessionRequest(
             inference_engine=inference,
             embedding_engine=inference,
@@ -85,7 +91,11 @@ async def made(
     models = await tryll.list_models()
     language = options.answers or pick(models)
     knowledge = options.graph.knowledge if options.graph is not None else ()
-    needed = {language, *(each.embedding_model for each in knowledge)} if not _is_mock(language) else set()
+    needed = (
+        {language, *(each.embedding_model for each in knowledge)}
+        if options.config.inference_engine != InferenceEngine.MOCK
+        else set()
+    )
     for model in models:
         if model.name in needed and is_missing(model):
             await tryll.ensure_model(model.name, progress, load=False)
@@ -100,7 +110,9 @@ async def made(
         agent = await _character(tryll, options.graph, language, voiced, progress)
     else:
         graph = speaking(options.instructions, voiced)
-        agent = await tryll.create_agent(graph, default_model=language, progress=progress)
+        agent = await tryll.create_agent(
+            graph, default_model=language, diagnostics=options.diagnostics, progress=progress
+        )
     voice = await tryll.voice_input(
         hears,
         sample_rate=options.sample_rate,

@@ -27,7 +27,7 @@ from trunkline.agents.graph.yaml_graph import GraphFile
 from trunkline.agents.turn_stream import TurnStream
 from trunkline.base import jsontext, paths
 from trunkline.base.extras import lacking
-from trunkline.core.agent import AddHistory, Approve, Capabilities, Change, Decision, Deny, OpenRequest
+from trunkline.core.agent import AddHistory, Approve, Capabilities, Change, Decision, Deny, OpenRequest, SetOptions
 from trunkline.core.approvals import Decisions
 from trunkline.core.events import (
     Audio,
@@ -105,6 +105,23 @@ class GraphFileAgent:
     def runs_mock(self, model: str) -> bool:
         """Whether a conversation in which that model answers needs no weights."""
         return model.startswith(MOCK) if self._mock is None else self._mock
+
+    @property
+    def all_mock(self) -> bool:
+        """Whether it was made to need no weights, whatever its models are called."""
+        return bool(self._mock)
+
+    @property
+    def default_model(self) -> str | None:
+        """The model of nodes that name none; None if the file has no such."""
+        return MOCK if self.all_mock else self.file.default_model or None
+
+    @property
+    def model_note(self) -> str:
+        """What people should know about its models."""
+        if self.all_mock:
+            return "`--engine local` runs the models that the graph names."
+        return "It answers for the nodes that name none; `trunkline models list` has others."
 
     @classmethod
     def load(cls, spec: str, *, mock: bool | None = None, describe: DescribeError = by_kind) -> GraphFileAgent:
@@ -190,8 +207,10 @@ class GraphConversation:
         self._decisions = Decisions()
         self._calls = 0
         self._closed = False
-        told = [*([request.instructions] if request.instructions else []), *request.history]
-        self._before = [(text, _REMEMBERED) for text in told]
+        self._entered = ""
+        """The model with which the session was entered."""
+        self._told = [*([request.instructions] if request.instructions else []), *request.history]
+        self._before = [(text, _REMEMBERED) for text in self._told]
         if request.resumed:
             self._before += _exchanges(request.journal.records)
 
@@ -207,12 +226,33 @@ class GraphConversation:
         self._decisions.resolve(call_id, decision)
 
     async def configure(self, change: Change) -> None:
+        if isinstance(change, SetOptions) and set(change.options) == {"model"}:
+            self._use(str(change.options["model"]))
+            return
         if not isinstance(change, AddHistory):
             raise Unsupported("A graph cannot be changed like this: edit its file instead.")
+        self._told.append(change.text)
         if self._agent is None:
             self._before.append((change.text, _REMEMBERED))
         else:
             self._agent.restore([(change.text, _REMEMBERED)], append=True)
+
+    def _use(self, model: str) -> None:
+        """Let another model answer from the next turn on: an agent is made for it that knows what was said.
+
+        Raises:
+            Unsupported: all of it runs on the engine that needs no model.
+        """
+        if self._owner.all_mock:
+            raise Unsupported(
+                "The mock engine has no other models.", hint="Leave, and come back with `--engine local --model NAME`."
+            )
+        self._chosen = self._model = model
+        if self._agent is not None:
+            self._agent.close()
+            self._agent = None
+            self._before = [(text, _REMEMBERED) for text in self._told]
+            self._before += _exchanges(self._request.journal.records)
 
     async def cancel(self) -> None:
         if self._stream is not None:
@@ -228,7 +268,7 @@ class GraphConversation:
             self._agent.close()
         if self._session is not None:
             session, self._session = self._session, None
-            await self._owner.leave(self._chosen, session)
+            await self._owner.leave(self._entered, session)
 
     # A turn.
 
@@ -270,10 +310,11 @@ class GraphConversation:
             tell.say_now(Progress(f"{name}: {share}"))
 
         if self._session is not None:
-            # What the turn before could not finish. Its storages are half there.
-            half, self._session = self._session, None
-            await self._owner.leave(self._chosen, half)
+            # What the turn before could not finish, with storages that are half there; or another model's.
+            stale, self._session = self._session, None
+            await self._owner.leave(self._entered, stale)
         session = self._session = self._owner.enter(self._chosen, self._request.workspace)
+        self._entered = self._chosen
         session.configure(_settings(mock=self._owner.runs_mock(self._model)))
         file = self._owner.file
         for strings in file.storages:

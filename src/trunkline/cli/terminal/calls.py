@@ -103,6 +103,11 @@ def clean(text: str) -> str:
     return printable(text)
 
 
+def in_a_line(text: str) -> str:
+    """What somebody types or says, as one line that shows where it has several."""
+    return clean(text).replace("\n", " ⏎ ")
+
+
 def clean_delta(text: str) -> str:
     """A piece of the model's own words. Its control characters are shown, not obeyed."""
     return clean(text.replace("\r", ""))

@@ -45,12 +45,20 @@ class Chat(Protocol):
         """What the agent itself understands, and what it does; empty where that is not known."""
 
     @property
+    def spoken(self) -> bool:
+        """Whether one can also speak."""
+
+    @property
     def traced(self) -> bool:
         """Whether the agent was asked to tell the way of each turn."""
 
     @property
     def model(self) -> str | None:
         """The model, if its name is known."""
+
+    @property
+    def model_note(self) -> str:
+        """What people should know about it; nothing if there is nothing."""
 
     @property
     def spent(self) -> str:
@@ -92,6 +100,7 @@ async def _help(chat: Chat, argument: str) -> None:
         ("Shift-Tab", "goes to the next approval mode"),
         ("Ctrl-C, Esc", "stop the answer; what you type meanwhile is sent after it"),
         ("Ctrl-D", "leaves"),
+        *((("Space", "in an empty line: lets the agent fall silent, or begins and ends what you say"),) * chat.spoken),
     ):
         table.add_row(Text(keys, "cyan"), words)
     chat.view.plain(table)
@@ -186,6 +195,8 @@ def _chosen_grants(argument: str, grants: Sequence[Grant]) -> Sequence[Grant]:
 async def _model(chat: Chat, argument: str) -> None:
     if not argument:
         chat.view.note(f"The model is `{chat.model}`." if chat.model else "The agent does not say what its model is.")
+        if chat.model_note:
+            chat.view.note(chat.model_note)
         others = [name for name in await chat.models() if name != chat.model]
         if others:
             more = f" and {len(others) - LISTED_MODELS} more" if len(others) > LISTED_MODELS else ""

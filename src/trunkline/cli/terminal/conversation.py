@@ -8,6 +8,7 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from prompt_toolkit.application import run_in_terminal
 from rich.text import Text
@@ -32,8 +33,14 @@ from trunkline.core.events import Envelope, Event, Notice, TurnEnded, TurnStarte
 from trunkline.core.faults import Fault
 from trunkline.core.session import Session
 
+if TYPE_CHECKING:
+    from trunkline.cli.talk_voice import TerminalVoice
+
 _SIGNAL_EXIT = 128
 DEFAULT_SIZE = (80, 24)
+#: How the names of models begin that need no weights, and what people should know of them.
+MOCK = "mock"
+MOCK_NOTE = "The model is a mock: it says back what it hears."
 
 
 async def converse(options: ChatOptions) -> int:
@@ -47,7 +54,7 @@ async def converse(options: ChatOptions) -> int:
     talk = await TerminalSession.open(options, opened, interactive=True, on_judged=inbox.put, tell=_tell)
     chat = TerminalConversation(options, opened, talk, inbox)
     loop = asyncio.get_running_loop()
-    running = loop.create_task(chat.run(), name="conversation")
+    running = loop.create_task(_aloud(chat, options), name="conversation")
     ended_by: list[int] = []
 
     def end(number: int) -> None:
@@ -70,6 +77,15 @@ async def converse(options: ChatOptions) -> int:
     return _SIGNAL_EXIT + ended_by[0] if ended_by else 0
 
 
+async def _aloud(chat: TerminalConversation, options: ChatOptions) -> None:
+    """Hold the conversation, with the microphone and the speakers if it has a voice."""
+    if options.voice is None:
+        await chat.run()
+        return
+    async with options.voice.heard_out():
+        await chat.run()
+
+
 def _tell(text: str) -> None:
     """Before there is a screen."""
     write_or_drop(2)(f"{commands_apart(printable_line(text))}\n".encode(errors="backslashreplace"))
@@ -81,6 +97,8 @@ class TerminalConversation:
     def __init__(self, options: ChatOptions, opened: Opening, talk: TerminalSession, inbox: EventQueue) -> None:
         self.workspace = options.directory
         self._options = options
+        self._voice = options.voice
+        self._pressing: asyncio.Task[None] | None = None
         self._opened = opened
         self._talk = talk
         self._inbox = inbox
@@ -98,6 +116,8 @@ class TerminalConversation:
             self.workspace,
             mode=lambda: self.session.mode,
             on_mode=self._next_mode,
+            voice=options.voice,
+            on_voice=self._press,
         )
         self.session.attach(inbox)
 
@@ -110,12 +130,20 @@ class TerminalConversation:
         return getattr(self._talk.agent, "commands", {})
 
     @property
+    def spoken(self) -> bool:
+        return self._voice is not None
+
+    @property
     def traced(self) -> bool:
         return bool(self._opened.options.get("diagnostics"))
 
     @property
     def model(self) -> str | None:
         return self._talk.model
+
+    @property
+    def model_note(self) -> str:
+        return getattr(self._talk.agent, "model_note", "")
 
     @property
     def spent(self) -> str:
@@ -148,12 +176,17 @@ class TerminalConversation:
         while not self._leaving:
             self._show_news()
             try:
-                text = await self._next()
+                text, spoken = await self._next()
             except EOFError:
                 return
             self.view.typed()
-            if text.strip() and not await commands.run(self, text):
-                await self._answer(text)
+            if spoken:
+                # Whatever it sounds like, it is no command, and names no file.
+                await self._answer(UserMessage(text))
+            elif text.strip() and not await commands.run(self, text):
+                for note in unfound(text, self.workspace):
+                    self.view.note(note)
+                await self._answer(UserMessage(text, mentioned(text, self.workspace)))
 
     async def close(self) -> None:
         """End the session, and say how to come back to it."""
@@ -178,6 +211,8 @@ class TerminalConversation:
         before.session.detach(self._inbox)
         await before.close()
         self.session.attach(self._inbox)
+        if self._voice is not None:
+            await self._voice.listen()
         if resume is None:
             self.view.note("A new session.")
         else:
@@ -193,11 +228,18 @@ class TerminalConversation:
     def _welcome(self) -> None:
         place = paths.homely(self.workspace)
         # Anybody may have given these names: whoever made the directory, or runs the server with the model.
-        about = map(printable_line, [self._talk.agent.name, *([self.model] if self.model else []), place])
+        models = getattr(self._talk.agent, "models", None) or ([self.model] if self.model else [])
+        about = map(printable_line, [self._talk.agent.name, *models, place])
         self.view.plain(Text.assemble((f"trunkline {__version__}", "bold"), (" · " + " · ".join(about), "dim")))
         for note in self._opened.notes:
             self.view.note(note)
+        if self.model is not None and self.model.startswith(MOCK):
+            self.view.note(MOCK_NOTE)
         self.view.note("/help lists commands · Ctrl-C stops an answer · Ctrl-D leaves")
+        if self._voice is not None and self._voice.push_to_talk:
+            self.view.note("Press the space bar to talk, and again when you are done. You can type, too.")
+        elif self._voice is not None:
+            self.view.note("Speak: the agent listens. The space bar lets it fall silent. You can type, too.")
 
     def _recall(self) -> None:
         """Show the last turn of a session that is resumed."""
@@ -225,24 +267,60 @@ class TerminalConversation:
 
     # Reading.
 
-    async def _next(self) -> str:
-        """What was typed during the last answer, else what is typed now."""
+    async def _next(self) -> tuple[str, bool]:
+        """What was typed during the last answer, else what is typed or said now, and whether it was said.
+
+        Raises:
+            EOFError: they want to leave.
+        """
         if not self._queue:
             return await self._read()
         text = self._queue.popleft()
         self.view.user(text)
-        return text
+        return text, False
 
-    async def _read(self) -> str:
+    async def _read(self) -> tuple[str, bool]:
         typed, self._typed = self._typed, ""
         self.view.space()
         self._screen.frame()
         watching = asyncio.create_task(self._watch(), name="show what happens between turns")
         try:
-            return await self._prompt.read(typed)
+            if self._voice is None:
+                return await self._prompt.read(typed), False
+            return await self._read_or_hear(self._voice, typed)
         finally:
             watching.cancel()
             await asyncio.wait({watching})
+
+    async def _read_or_hear(self, voice: TerminalVoice, typed: str) -> tuple[str, bool]:
+        while (said := voice.take()) is None:
+            reading = asyncio.create_task(self._prompt.read(typed), name="prompt")
+            hearing = asyncio.create_task(voice.news.wait(), name="speech")
+            try:
+                await asyncio.wait({reading, hearing}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                hearing.cancel()
+                # What is typed stays theirs: it stands at the next prompt.
+                typed = await self._prompt.leave(reading)
+            if not self._prompt.left:
+                return reading.result(), False
+            if voice.over:
+                raise EOFError
+        self._typed = typed
+        self.view.user(said)
+        return said, True
+
+    def _press(self) -> None:
+        """The space bar, where nothing is typed."""
+        voice = self._voice
+        if voice is not None and (self._pressing is None or self._pressing.done()):
+            self._pressing = asyncio.create_task(self._pressed(voice), name="space bar")
+
+    async def _pressed(self, voice: TerminalVoice) -> None:
+        try:
+            await voice.press()
+        except Fault as fault:
+            self.note(str(fault))
 
     async def _watch(self) -> None:
         """Between turns the prompt owns the terminal; what happens is shown above it."""
@@ -262,10 +340,8 @@ class TerminalConversation:
 
     # Answering.
 
-    async def _answer(self, text: str) -> None:
+    async def _answer(self, message: UserMessage) -> None:
         typed, self._typed = self._typed, ""
-        for note in unfound(text, self.workspace):
-            self.view.note(note)
         turn = TerminalTurn(
             self.session,
             self._inbox,
@@ -274,9 +350,11 @@ class TerminalConversation:
             workspace=self.workspace,
             typed=typed,
             last_key=self._last_key,
+            voice=self._voice,
+            on_voice=self._press,
         )
         try:
-            end = await turn.run(UserMessage(text, mentioned(text, self.workspace)))
+            end = await turn.run(message)
         except Fault as fault:
             self.view.failure(str(fault))
             return

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import sys
 import time
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
@@ -19,7 +21,11 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.styles import Style
 
 from trunkline.base import paths
+from trunkline.cli.terminal.calls import in_a_line
 from trunkline.cli.terminal.paint import PROMPT, encoded, encoding_of
+
+if TYPE_CHECKING:
+    from trunkline.cli.talk_voice import TerminalVoice
 
 #: Two presses of Ctrl-C within this time leave.
 LEAVE_SECONDS = 2.0
@@ -30,6 +36,10 @@ MOST_PATHS = 200
 #: A longer history loses its older half.
 LONGEST_HISTORY = 1024 * 1024
 _PRIVATE_FILE = 0o600
+#: Of what is heard, as much is shown as fits into a line, and at least so much.
+LEAST_HEARD = 8
+#: Around it: the mark, a space, three dots in one, and a column that stays free.
+HEARD_ENDS = 4
 
 _PATH = re.compile(r'(?:^|\s)@("?)([^\s"]*)$')
 
@@ -40,6 +50,7 @@ _STYLE = Style.from_dict(
     {
         "prompt": "ansicyan bold",
         "mode": "ansiyellow",
+        "heard": "ansibrightblack",
         "continuation": "ansibrightblack",
         "rprompt": "ansibrightblack",
     }
@@ -57,8 +68,15 @@ class InputPrompt:
         *,
         mode: Callable[[], str],
         on_mode: Callable[[], None],
+        voice: TerminalVoice | None = None,
+        on_voice: Callable[[], None] = lambda: None,
     ) -> None:
+        """`on_voice` is called when they press the space bar where nothing is typed, if there is a voice."""
         self._mode = mode
+        self._voice = voice
+        self._on_voice = on_voice
+        self.left = False
+        """Whether the last reading was given up, and gave nothing."""
         self._on_mode = on_mode
         self._asked_to_leave = float("-inf")
         self._mark = encoded(PROMPT, encoding_of(sys.stdout)).decode(encoding_of(sys.stdout))
@@ -85,18 +103,54 @@ class InputPrompt:
             EOFError: they want to leave, or the terminal is gone.
         """
         self._asked_to_leave = float("-inf")
+        self.left = False
+        app = self._session.app
+        app.erase_when_done = False
+        if self._voice is not None:
+            self._voice.on_change = app.invalidate
         return await self._session.prompt_async(default=typed)
+
+    async def leave(self, reading: asyncio.Task[str]) -> str:
+        """Give up reading, if that is not over, and leave nothing of it on the screen; gives what was typed."""
+        app, typed = self._session.app, ""
+        while not (reading.done() or app.is_running):  # noqa: ASYNC110  (it does not tell)
+            # It has only just begun.
+            await asyncio.sleep(0)
+        if not reading.done() and not app.is_done:
+            self.left = True
+            app.erase_when_done = True
+            typed = app.current_buffer.text
+            app.exit(result="")
+        await asyncio.wait({reading})
+        return typed
 
     def _message(self) -> FormattedText:
         mode = self._mode()
         shown = [] if mode == "default" else [("class:mode", f"{mode} ")]
+        if self._voice is not None and self._voice.hearing is not None:
+            heard = in_a_line(self._voice.hearing) or "listening"
+            room = max(LEAST_HEARD, self._session.app.output.get_size().columns - HEARD_ENDS)
+            shown = [
+                ("class:prompt", f"{self._mark} "),
+                ("class:heard", heard[-room:]),
+                ("class:prompt", "…\n"),
+                *shown,
+            ]
         return FormattedText([*shown, ("class:prompt", f"{self._mark} ")])
 
     def _hint(self) -> str:
         return "Ctrl-C again leaves" if time.monotonic() - self._asked_to_leave < LEAVE_SECONDS else ""
 
+    def _hush(self) -> None:
+        if self._voice is not None:
+            self._voice.hush()
+
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
+
+        @keys.add(" ", filter=Condition(lambda: self._voice is not None and not get_app().current_buffer.text))
+        def _speak(event: KeyPressEvent) -> None:
+            self._on_voice()
 
         @keys.add("enter")
         def _enter(event: KeyPressEvent) -> None:
@@ -127,6 +181,7 @@ class InputPrompt:
         @keys.add("c-c")
         @keys.add("<sigint>")
         def _interrupt(event: KeyPressEvent) -> None:
+            self._hush()
             if event.current_buffer.text:
                 event.current_buffer.reset()
             elif time.monotonic() - self._asked_to_leave < LEAVE_SECONDS:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from trunkline.cli.chat_session import EventQueue
 from trunkline.cli.terminal.approval import Question, told
-from trunkline.cli.terminal.calls import clean
+from trunkline.cli.terminal.calls import in_a_line
 from trunkline.cli.terminal.interrupts import interrupts
 from trunkline.cli.terminal.keys import EditedLine, Key, Keyboard
 from trunkline.cli.terminal.paint import PROMPT
@@ -29,6 +31,9 @@ from trunkline.core.events import (
 from trunkline.core.faults import UnknownCall
 from trunkline.core.preview import SCREEN, WHOLE, PreviewSize
 from trunkline.core.session import Session
+
+if TYPE_CHECKING:
+    from trunkline.cli.talk_voice import TerminalVoice
 
 #: The shortest time between two frames, and how much longer than a frame took to paint: a long block costs more, and is
 #: painted less often.
@@ -57,7 +62,10 @@ class TerminalTurn:
         typed: str = "",
         last_key: float = 0.0,
         keyboard: int = 0,
+        voice: TerminalVoice | None = None,
+        on_voice: Callable[[], None] = lambda: None,
     ) -> None:
+        """`on_voice` is called when the space bar is pressed where nothing is typed, if there is a voice."""
         self.typed = EditedLine(typed)
         self.queue: deque[str] = deque()
         self.elapsed = 0.0
@@ -70,6 +78,8 @@ class TerminalTurn:
         self._view = view
         self._workspace = workspace
         self._keyboard = keyboard
+        self._voice = voice
+        self._on_voice = on_voice
         self._pending: dict[str, ToolRequested] = {}
         self._question: Question | None = None
         self._deaf_until = 0.0
@@ -108,6 +118,8 @@ class TerminalTurn:
     def stop(self) -> None:
         """Stop the turn, and answer nothing more."""
         self._stopping = True
+        if self._voice is not None:
+            self._voice.hush()
         self._session.stop()
 
     async def _follow(self) -> TurnEnded:
@@ -203,7 +215,9 @@ class TerminalTurn:
         self._type(key)
 
     def _type(self, key: Key) -> None:
-        if key.name == "enter" and self.typed.text.endswith("\\"):
+        if key.text == " " and not self.typed.text and self._voice is not None:
+            self._on_voice()
+        elif key.name == "enter" and self.typed.text.endswith("\\"):
             # As at the prompt.
             self.typed = EditedLine(self.typed.text[:-1] + "\n")
         elif key.name == "enter":
@@ -244,13 +258,13 @@ class TerminalTurn:
         return [*self._view.fitted(question.lines, room), *self._view.lines(question.prompt(waiting, columns))]
 
     def _typed_lines(self) -> list[str]:
-        lines = [self._view.line(Text(f"  next: {_in_a_line(text)}", "dim")) for text in self.queue]
+        lines = [self._view.line(Text(f"  next: {in_a_line(text)}", "dim")) for text in self.queue]
+        room = max(8, self._screen.columns - 6)
+        if self._voice is not None and self._voice.hearing is not None:
+            # Of one line the newest words count.
+            heard = (in_a_line(self._voice.hearing) or "listening")[-room:]
+            lines.append(self._view.line(Text.assemble((f"{PROMPT} ", "bold cyan"), (heard, "dim"), ("…", "cyan"))))
         if self.typed.text:
-            shown = _in_a_line(self.typed.text)
-            room = max(8, self._screen.columns - 6)
+            shown = in_a_line(self.typed.text)
             lines.append(self._view.line(Text.assemble((f"{PROMPT} ", "bold cyan"), shown[-room:], ("▏", "cyan"))))
         return lines
-
-
-def _in_a_line(text: str) -> str:
-    return clean(text).replace("\n", " ⏎ ")
