@@ -18,6 +18,11 @@ from trunkline.demo.showcase import Scene, ShownLine, play
 pytestmark = pytest.mark.process
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(showcase, "PATIENCE_SECONDS", PATIENCE_SECONDS)
+
+
 async def played(**changes: Any) -> list[ShownLine]:
     lines: list[ShownLine] = []
     async with asyncio.timeout(PATIENCE_SECONDS):
@@ -94,18 +99,25 @@ def agent(program: str) -> tuple[str, ...]:
         ("import sys; sys.exit('no luck')", AgentFailed, "ended too early, with exit code 1. Its last words: no luck"),
         (PROGRAM % END + "sys.exit(7)", AgentFailed, "left with exit code 7."),
         (PROGRAM % f"{ASK}\n{END}", AgentFailed, "asked for other tools than the scene"),
-        ("import time; time.sleep(60)", AgentTimeout, "was silent for 0.5 s."),
-        (PROGRAM % END + "import time; time.sleep(60)", AgentTimeout, "did not leave within 0.5 s."),
+        ("import time; time.sleep(600)", AgentTimeout, "was silent for 0.5 s."),
+        (PROGRAM % END + "import time; time.sleep(600)", AgentTimeout, "did not leave within 0.5 s."),
     ],
     ids=["not ready", "ends", "exit code", "another tool", "silent", "stays"],
 )
 async def test_an_agent_that_does_not_behave_is_a_fault(
     program: str, fault: type[Fault], problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if fault is AgentTimeout:
+    def hurry() -> None:
         monkeypatch.setattr(showcase, "PATIENCE_SECONDS", 0.5)
+
+    def show(line: ShownLine) -> None:
+        if "did not leave" in problem and line.data.decode() == END:
+            hurry()
+
+    if "was silent" in problem:
+        hurry()
     with pytest.raises(fault) as caught:
-        await played(scenes=[Scene("one", "hello")], command=agent(program))
+        await play(show, scenes=[Scene("one", "hello")], command=agent(program))
     assert problem in str(caught.value)
 
 
@@ -126,7 +138,7 @@ WAITING = """
 import json, os, time
 where = f"{os.getpid()} {os.getcwd()}"
 print(json.dumps({"type": "ready", "version": "0.1.0", "capabilities": {}, "session_id": where}), flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 

@@ -15,12 +15,6 @@ from trunkline.models import discover_servers
 from trunkline.models.discover_servers import LocalServer, find_servers, ollama_url
 
 
-@pytest.fixture(autouse=True)
-def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    # What is there is found on a busy machine, too.
-    monkeypatch.setattr(discover_servers, "PROBE_SECONDS", PATIENCE_SECONDS)
-
-
 async def test_an_ollama_is_found_with_its_newest_model() -> None:
     async with ollama(QWEN, GEMMA) as stub:
         assert await find_servers(stub.url, NOBODY) == [LocalServer("Ollama", stub.url, "qwen3:8b")]

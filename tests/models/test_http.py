@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.loop import until
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.provider import BREAK, HANG, Gate, Part, Reply, StubProvider
 from tests.support.provider_asking import CALLS, KEY, PROXIES, QUESTION, Format, answer, asked, failure, texts
@@ -262,10 +263,11 @@ async def test_a_connection_that_stays_silent_after_the_reason_for_the_end_is_le
             await stub.requests[0].left.wait()
 
 
-async def test_what_was_used_is_waited_for_after_the_reason_for_the_end() -> None:
+async def test_what_was_used_is_waited_for_after_the_reason_for_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "LAST_WORDS_SECONDS", PATIENCE_SECONDS)
     async with asked(Format("openai")) as (stub, model):
         events, gate = openai_text("x"), Gate()
-        stub.raw(openai_sse(events[:-1], done=False), gate, openai_sse(events[-1:], done=False), HANG)
+        stub.raw(openai_sse(events[:-1], done=False), gate, openai_sse(events[-1:], done=False))
         asking = asyncio.ensure_future(answer(model))
         async with asyncio.timeout(PATIENCE_SECONDS):
             await gate.reached.wait()
@@ -287,16 +289,17 @@ async def test_only_what_is_shown_puts_off_the_time_after_which_nothing_more_is_
         return await more(arriving, until)
 
     monkeypatch.setattr(http._Arriving, "more", noted)
+    monkeypatch.setattr(http, "LAST_WORDS_SECONDS", PATIENCE_SECONDS)
     async with asked(Format("openai")) as (stub, model):
         # Some servers give a reason with every piece. What follows is read apart from it.
         piece = openai_sse([openai_chunk({"content": "x"}, finish="stop")], done=False)
         gates = [Gate() for _ in range(3)]
         stub.raw(piece, gates[0], piece, gates[1], b": still here\n\n", gates[2])
         asking = asyncio.ensure_future(answer(model))
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            for gate in gates:
-                await gate.reached.wait()
-                gate.open()
+        for number, gate in enumerate(gates):
+            # It waits for more than what it has.
+            await until(lambda number=number: len(waits) >= number + 2)  # type: ignore[misc]
+            gate.open()
         assert texts(await asking) == "xx"
     none, first, second, *others = waits
     assert none is None

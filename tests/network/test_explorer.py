@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.block_explorer import Answering, Asked, bad, block_explorer, good
 from tests.support.owner_world import ABI, World, address
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.network import explorer as explorers
 from trunkline.network import sources
 from trunkline.network.database import Database
@@ -93,7 +94,7 @@ async def test_an_explorer_that_stays_busy_is_asked_three_times() -> None:
 async def test_what_an_explorer_cannot_tell_is_said_with_what_to_do(
     answer: Any, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(explorers, "EXCHANGE_SECONDS", 0.2)
+    monkeypatch.setattr(explorers, "EXCHANGE_SECONDS", 0.2 if answer is None else PATIENCE_SECONDS)
     monkeypatch.setattr(explorers, "MAX_ANSWER", 1000 if isinstance(answer, bytes) else explorers.MAX_ANSWER)
     found, _, asked = await asked_with(lambda asked: answer)
     assert words in found

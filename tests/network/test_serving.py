@@ -137,12 +137,11 @@ async def test_who_sends_too_much_still_gets_to_read_the_answer(sqlite_database:
 async def test_the_rest_of_a_body_does_not_keep_a_connection(
     sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocol, "REST_SECONDS", 0.1)
-    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.1)
     async with served(sqlite_database) as (port, _, _):
         head = b"POST /api/agents/nonce HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n"
         for more in (b"", b"connection: close\r\n"):
             reader, writer = await asyncio.open_connection(HOST, port)
+            monkeypatch.setattr(protocol, "REST_SECONDS", 0.1)
             writer.write(head + more + b"\r\n")
             assert (await asyncio.wait_for(reader.readuntil(b"}"), PATIENCE_SECONDS)).startswith(b"HTTP/1.1 401 ")
             dribbling = asyncio.create_task(_dribble(writer))
@@ -150,9 +149,11 @@ async def test_the_rest_of_a_body_does_not_keep_a_connection(
             dribbling.cancel()
             writer.close()
         # One that arrives in time leaves the connection usable, and then as short-lived as any.
+        monkeypatch.setattr(protocol, "REST_SECONDS", PATIENCE_SECONDS)
         reader, writer = await asyncio.open_connection(HOST, port)
         writer.write(head + b"\r\n")
         await asyncio.wait_for(reader.readuntil(b"}"), PATIENCE_SECONDS)
+        monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.1)
         writer.write(b"x" * 100_000 + REQUEST)
         assert (await asyncio.wait_for(reader.readuntil(b"}"), PATIENCE_SECONDS)).startswith(b"HTTP/1.1 200 ")
         dribbling = asyncio.create_task(_dribble(writer, b"\r\n"))

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.launched import HANGS, FakePerformer, MemoryKeyring, Runners, config, keys
 from tests.support.loop import until
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.faults import ConfigError, UnknownCall
 from trunkline.runner import engine, fleet, watching
 from trunkline.runner.config import RunnerConfig
@@ -24,8 +25,10 @@ KEY = "0x" + "4f" * 32
 
 
 @pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleet, "FIRST_CYCLE_SECONDS", 0.05)
+def _paced(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A start waits for its first cycle and its keyring, on a busy machine as well.
+    monkeypatch.setattr(fleet, "FIRST_CYCLE_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(fleet, "KEYRING_SECONDS", PATIENCE_SECONDS)
     monkeypatch.setattr(engine, "STOP_SECONDS", 0.2)
 
 
@@ -75,7 +78,10 @@ async def test_a_launcher_of_the_same_home_does_not_run_what_another_runs(tmp_pa
     assert (await watching.status(third))["state"] == "waiting for secrets"
 
 
-async def test_start_does_not_wait_for_ever_and_stop_ends_a_cycle_that_hangs(tmp_path: Path) -> None:
+async def test_start_does_not_wait_for_ever_and_stop_ends_a_cycle_that_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet, "FIRST_CYCLE_SECONDS", 0.05)
     agents, runners = make(tmp_path, HANGS)
     for agent_id in ("a1", "a2"):
         await agents.start(config(agent_id))
@@ -290,7 +296,7 @@ async def test_nothing_begins_while_all_is_ending(tmp_path: Path) -> None:
 async def test_a_start_that_all_is_stopped_during_does_not_say_that_it_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fleet, "FIRST_CYCLE_SECONDS", 20.0)
+    monkeypatch.setattr(fleet, "FIRST_CYCLE_SECONDS", 10 * PATIENCE_SECONDS)
     agents, runners = make(tmp_path, HANGS)
     starting = asyncio.create_task(agents.start(config()))
     # It gets the lock first, and lets go of it when the engine runs.
@@ -310,7 +316,7 @@ async def test_a_keyring_that_waits_for_a_person_does_not_keep_a_start_waiting(
     keep = ring.set_password
 
     def wait(service: str, username: str, password: str) -> None:
-        unlocked.wait(20)
+        unlocked.wait(PATIENCE_SECONDS)
         keep(service, username, password)
 
     monkeypatch.setattr(ring, "set_password", wait)

@@ -14,6 +14,7 @@ import pytest
 from tests.support.faults import kinds
 from tests.support.launched import HANGS, FakePerformer, Runners, config, keys
 from tests.support.loop import until
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.fault_table import TABLE
 from trunkline.core.faults import Fault
 from trunkline.runner import engine, fleet, launcher_app
@@ -46,7 +47,9 @@ class World:
 
 @pytest.fixture
 async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
-    monkeypatch.setattr(fleet, "FIRST_CYCLE_SECONDS", 0.05)
+    # A start waits for its first cycle and its keyring, on a busy machine as well.
+    monkeypatch.setattr(fleet, "FIRST_CYCLE_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(fleet, "KEYRING_SECONDS", PATIENCE_SECONDS)
     monkeypatch.setattr(engine, "STOP_SECONDS", 0.2)
     made = World(tmp_path)
     yield made
@@ -179,7 +182,8 @@ async def test_of_two_starts_at_once_one_is_409(world: World) -> None:
     assert sorted(each.status_code for each in responses) == [200, 409]
 
 
-async def test_stop_ends_one_or_all_also_those_that_hang(world: World) -> None:
+async def test_stop_ends_one_or_all_also_those_that_hang(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "FIRST_CYCLE_SECONDS", 0.05)
     world.runners.reports[:] = [HANGS]
     for agent_id in ("a1", "a2", "a3"):
         assert (await world.post("start", config(agent_id))).status_code == 200

@@ -199,7 +199,7 @@ async def test_a_closed_log_cannot_be_synced(shelf: Shelf) -> None:
 
 
 def _wait(event: threading.Event) -> None:
-    assert event.wait(10)
+    assert event.wait(PATIENCE_SECONDS)
 
 
 async def _until(condition: Callable[[], bool]) -> None:

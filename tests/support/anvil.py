@@ -20,8 +20,6 @@ from trunkline.base.process import spawn
 
 VERSION = "1.7.1"
 CHAIN_ID = 11155111
-#: It starts in a tenth of a second; on a busy machine in more.
-START_SECONDS = 20.0
 
 #: The first of the accounts that every anvil has. Its key is printed at every start: it is nobody's secret.
 KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
@@ -80,7 +78,7 @@ def anvil(*options: str) -> Iterator[Anvil]:
     command = [program(), "--port", str(port), "--chain-id", str(CHAIN_ID), "--silent", *options]
     with spawn(command, stdout="null", stderr="null") as child:
         node = Anvil(f"http://127.0.0.1:{port}")
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while child.poll() is None and time.monotonic() < deadline:
             try:
                 node.ask("eth_chainId")

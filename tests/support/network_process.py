@@ -12,10 +12,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.patience import PATIENCE_SECONDS
+
 ADMIN_KEY = "the-administrators-key"
-#: On a busy machine it takes a few seconds to start.
-START_SECONDS = 25.0
-STOP_SECONDS = 10.0
 
 _READY = re.compile(r"The network is ready: (http://127\.0\.0\.1:(\d+))/")
 
@@ -39,7 +38,7 @@ class NetworkProcess:
         self._child = child
         lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         threading.Thread(target=self._hear, args=(child, lines), daemon=True).start()
-        found = _READY.match(lines.get(timeout=START_SECONDS))
+        found = _READY.match(lines.get(timeout=PATIENCE_SECONDS))
         assert found, self.said
         self.url, self._port = found[1], found[2]
 
@@ -47,14 +46,14 @@ class NetworkProcess:
         """End it as `kill -9` does."""
         assert self._child is not None
         self._child.kill()
-        self._child.wait(STOP_SECONDS)
+        self._child.wait(PATIENCE_SECONDS)
 
     def stop(self) -> None:
         """End it as a person does."""
         assert self._child is not None
         self._child.terminate()
         try:
-            self._child.wait(STOP_SECONDS)
+            self._child.wait(PATIENCE_SECONDS)
         finally:
             self._child.kill()
 

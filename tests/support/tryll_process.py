@@ -18,7 +18,7 @@ from tests.support.tryll_served import Peer
 from trunkline.wires.tryll import messages as m
 
 #: What is promised, from the start to `SessionReady`, and from SIGTERM to the end.
-START_SECONDS = 30.0
+START_SECONDS = 60.0
 STOP_SECONDS = 10.0
 SERVE = ("-m", "trunkline", "tryll", "serve")
 

@@ -7,14 +7,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.base.processes import is_alive, until
 from tests.support.patience import PATIENCE_SECONDS
-from tests.wires.agentproc.conftest import Script
+from tests.wires.agentproc.conftest import FromItsFirstWord, Script
 from trunkline.wires.agentproc import drive
 from trunkline.wires.agentproc.drive import Outcome, Run, run
 from trunkline.wires.agentproc.messages import (
@@ -30,24 +29,6 @@ pytestmark = pytest.mark.process
 
 #: What an agent of these tests goes on for: no test can wait for it.
 FOR_EVER = 600
-
-
-class FromItsFirstWord(Run):
-    """Its clock begins when the agent has said something: what a busy machine takes to start it does not count."""
-
-    def __init__(self, profile: Profile, hear: Callable[[Said], None] = lambda said: None) -> None:
-        super().__init__(profile, TurnRequest("hi"), hear=self._heard)
-        self._then = hear
-        self._seconds: float | None = None
-
-    def _start_clock(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def _heard(self, said: Said) -> None:
-        if self._seconds is not None:
-            super()._start_clock(self._seconds)
-            self._seconds = None
-        self._then(said)
 
 
 def test_the_reply_the_partials_and_the_session_come_back(sh: Script) -> None:

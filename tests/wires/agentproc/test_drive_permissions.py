@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.wires.agentproc.conftest import Script
+from tests.support.patience import PATIENCE_SECONDS
+from tests.wires.agentproc.conftest import FromItsFirstWord, Script
 from trunkline.base.deadlines import Deadline, deadlines
 from trunkline.wires.agentproc import drive
 from trunkline.wires.agentproc.drive import Run, run
@@ -225,11 +226,11 @@ def end(*_):
 signal.signal(signal.SIGTERM, end)
 sys.stdin.readline()
 print(json.dumps({"type": "partial", "text": "ready "}), flush=True)
-time.sleep(60)
+time.sleep(600)
 """
     heard: list[Said] = []
-    profile = py(script, protocol="0.4", permission=True, timeout_secs=0.7)
-    outcome = Run(profile, TurnRequest("hi", permission=True), hear=heard.append).perform()
+    profile = py(script, protocol="0.4", permission=True, timeout_secs=0.2, kill_grace_secs=PATIENCE_SECONDS)
+    outcome = FromItsFirstWord(profile, heard.append, TurnRequest("hi", permission=True)).perform()
     assert outcome.partials == ("ready ", "deny")
     assert not any(isinstance(said, PermissionRequest) for said in heard)
 
@@ -242,7 +243,7 @@ print('{"type":"permission_request","tool_name":"Write","input":{}}', flush=True
 print(json.dumps({"type": "result", "text": repr(sys.stdin.readline())}))
 """
     heard: list[Said] = []
-    profile = py(script, protocol="0.4", permission=True, timeout_secs=10.0)
+    profile = py(script, protocol="0.4", permission=True, timeout_secs=PATIENCE_SECONDS)
     outcome = Run(profile, TurnRequest("hi", permission=True), hear=heard.append).perform()
     assert outcome.reply == "''"
     assert isinstance(heard[0], Ignored)
@@ -315,7 +316,7 @@ print(json.dumps({"type": "result", "text": json.dumps([a and json.loads(a)["beh
         if isinstance(said, PermissionRequest):
             holder[0].respond(PermissionResponse(said.request_id, "allow"))
 
-    profile = py(script, protocol="0.4", permission=True, timeout_secs=10.0)
+    profile = py(script, protocol="0.4", permission=True, timeout_secs=PATIENCE_SECONDS)
     holder.append(Run(profile, TurnRequest("hi", permission=True), hear=hear))
     assert json.loads(holder[0].perform().reply) == ["allow"] * 5 + ["deny"] * 3 + [""]
     assert [type(said) for said in heard] == [*[PermissionRequest] * 5, Ignored]

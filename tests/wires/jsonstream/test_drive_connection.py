@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.loop import until
 from tests.support.misbehaving import PROGRAM, argv, connected, has_ended
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.faults import AgentFailed, AgentTimeout, ConfigError, Fault, LocalProtocolError
@@ -34,6 +35,12 @@ async def answer(connection: Connection, text: str) -> list[messages.Event]:
 
 def said(events: list[messages.Event]) -> str:
     return "".join(event.text for event in events if isinstance(event, messages.TextDelta))
+
+
+@pytest.fixture
+def patient_with_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that closes its output has as long to end as a busy machine gives it."""
+    monkeypatch.setattr("trunkline.wires.jsonstream.drive_connection.EXIT_SECONDS", PATIENCE_SECONDS)
 
 
 async def fault_of_start(habit: str, **options: Any) -> Fault:
@@ -88,7 +95,14 @@ async def test_noise_is_told_apart_from_the_protocol() -> None:
         assert Noise(b"DEBUG got a message") in heard
 
 
-async def test_a_program_that_is_never_ready_is_given_up_and_ended() -> None:
+async def test_a_program_that_is_never_ready_is_given_up_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    await_ready = Connection._await_ready
+
+    async def once_it_has_begun(connection: Connection, seconds: float) -> None:
+        await until(connection._stderr.text)
+        await await_ready(connection, seconds)
+
+    monkeypatch.setattr(Connection, "_await_ready", once_it_has_begun)
     fault = await fault_of_start("mute", ready_seconds=0.5)
     assert isinstance(fault, AgentTimeout)
     assert "`ready` within 0.5 s" in str(fault)
@@ -108,6 +122,7 @@ async def test_a_program_that_cannot_work_and_does_not_leave_is_ended(monkeypatc
     assert str(fault) == "no such model"
 
 
+@pytest.mark.usefixtures("patient_with_the_end")
 async def test_a_program_that_ends_early_is_reported_with_its_last_words_and_no_secret() -> None:
     secret = "sk-live-0123456789abcdef"
     fault = await fault_of_start("quits", env=dict(os.environ) | {"NASTY_API_KEY": secret})
@@ -117,6 +132,7 @@ async def test_a_program_that_ends_early_is_reported_with_its_last_words_and_no_
     assert secret not in str(fault)
 
 
+@pytest.mark.usefixtures("patient_with_the_end")
 async def test_last_words_on_the_wrong_stream_are_heard_too() -> None:
     fault = await fault_of_start("quits-on-stdout")
     assert "exit code 2" in str(fault)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.loop import until
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_stub import HANG_UP, SILENCE, TryllStub, echo, held
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import encode, frame
@@ -27,7 +28,7 @@ async def stub() -> AsyncIterator[TryllStub]:
 
 @pytest.fixture
 async def tryll(stub: TryllStub) -> AsyncIterator[Tryll]:
-    async with Tryll(port=stub.port, timeout=5) as client:
+    async with Tryll(port=stub.port, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
@@ -163,6 +164,7 @@ async def test_a_server_without_the_extension_is_not_asked_to_cancel(stub: Tryll
     assert not stub.asked(m.CancelTurnRequest)
 
 
+@pytest.mark.virtual_time
 async def test_silence_ends_a_wait_and_progress_prolongs_it(stub: TryllStub, tryll: Tryll) -> None:
     stub.answers[m.ListModelsRequest] = lambda *_: SILENCE
     with pytest.raises(TryllError) as late:
