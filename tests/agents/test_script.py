@@ -184,15 +184,15 @@ def test_the_reference_names_every_key() -> None:
 PROBLEMS: dict[str, tuple[str, str]] = {
     "unknown key with a suggestion": (
         "turns:\n  - steps:\n      - tool:\n          name: Write\n          categry: edit\n",
-        "test.yaml:5:11: `turns[0].steps[0].tool` has no key `categry`. Did you mean `category`?",
+        "test.yaml:5:11: unknown key `categry` in `turns[0].steps[0].tool`. Did you mean `category`?",
     ),
     "unknown step": (
         "turns:\n- steps:\n  - txet: a",
-        "test.yaml:3:5: `turns[0].steps[0]` has no key `txet`. Did you mean `text`?",
+        "test.yaml:3:5: unknown key `txet` in `turns[0].steps[0]`. Did you mean `text`?",
     ),
     "unknown key without a suggestion": (
         "zzz: 1\nturns: []",
-        "test.yaml:1:1: the script has no key `zzz`. The keys are `name`, `description`, `capabilities`, `turns`.",
+        "test.yaml:1:1: unknown key `zzz` in the script. The keys are `name`, `description`, `capabilities`, `turns`.",
     ),
     "missing key": ("name: x", "test.yaml:1:1: the script needs the key `turns`."),
     "no steps": ("turns:\n - when: a", "test.yaml:2:4: `turns[0]` needs the key `steps`."),
@@ -254,7 +254,7 @@ PROBLEMS: dict[str, tuple[str, str]] = {
     "an unknown outcome": ("turns: [{steps: [], outcome: good}]", "must be one of `success`, `error`,"),
     "an unknown capability": (
         "capabilities: {fly: true}\nturns: [{steps: []}]",
-        ":1:16: `capabilities` has no key `fly`. The keys are `approval`, `thinking`, `mcp`,",
+        ":1:16: unknown key `fly` in `capabilities`. The keys are `approval`, `thinking`, `mcp`,",
     ),
     "a capability that is not a flag": (
         "capabilities: {mcp: 1}\nturns: [{steps: []}]",
@@ -292,7 +292,7 @@ def test_a_wrong_script_is_refused_with_place_and_reason(text: str, problem: str
     [
         ('{"turns": [}', "test.json: not JSON: Expecting value: line 1 column 12"),
         ('{"turns": NaN}', "`NaN` is not JSON"),
-        ('{"turns": [{"stepps": []}]}', "test.json:1:13: `turns[0]` has no key `stepps`. Did you mean `steps`?"),
+        ('{"turns": [{"stepps": []}]}', "test.json:1:13: unknown key `stepps` in `turns[0]`. Did you mean `steps`?"),
     ],
 )
 def test_a_wrong_json_script_is_refused_with_key_or_line(text: str, problem: str) -> None:

@@ -172,8 +172,8 @@ def test_an_unknown_key_is_a_warning_with_a_suggestion(files: Files) -> None:
     files.user.write_text('[default]\nmax_token = 1\nprovider = "mock"\n[colours]\nred = 1\n')
     config = files.load()
     assert config.all_warnings() == (
-        f"`{files.user}`, line 2: `default.max_token` is not known. Did you mean `max_tokens`?",
-        f"`{files.user}`, line 4: `colours` is not known.",
+        f"`{files.user}`, line 2: unknown key `default.max_token`. Did you mean `max_tokens`?",
+        f"`{files.user}`, line 4: unknown key `colours`.",
     )
     assert config.table == {"default": {"provider": "mock"}}
 

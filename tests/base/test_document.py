@@ -51,7 +51,7 @@ def test_json_whose_places_cannot_be_found_still_says_which_key() -> None:
 
 def test_an_unknown_key_is_told_with_what_was_probably_meant() -> None:
     (error,) = parsed("list: {inr: 2}").at("list").wrong_keys(("inner", "outer"))
-    assert str(error) == "a.yaml:1:8: `list` has no key `inr`. Did you mean `inner`?"
+    assert str(error) == "a.yaml:1:8: unknown key `inr` in `list`. Did you mean `inner`?"
     assert error.hint == "Did you mean `inner`?"
 
 

@@ -86,9 +86,9 @@ def test_what_holds_without_files_is_what_the_schema_says(workspace: Path) -> No
 @pytest.mark.parametrize(
     ("text", "warned"),
     [
-        ('[bridge.telegram]\ntokn = "x"', "`bridge.telegram.tokn` is not known. Did you mean `token`?"),
-        ('[bridge.matrix]\ntokn = "x"', "`bridge.matrix.tokn` is not known. Did you mean `token`?"),
-        ("[bridge.terminal]\nx = 1", "`bridge.terminal.x` is not known."),
+        ('[bridge.telegram]\ntokn = "x"', "unknown key `bridge.telegram.tokn`. Did you mean `token`?"),
+        ('[bridge.matrix]\ntokn = "x"', "unknown key `bridge.matrix.tokn`. Did you mean `token`?"),
+        ("[bridge.terminal]\nx = 1", "unknown key `bridge.terminal.x`."),
     ],
 )
 def test_an_unknown_key_of_a_platform_is_warned_about(workspace: Path, text: str, warned: str) -> None:

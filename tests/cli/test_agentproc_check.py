@@ -71,7 +71,7 @@ def test_a_profile_is_explained_line_by_line(profile: Path) -> None:
         "           MODE=fast",
         "           HUB_TOKEN=[hidden]",
         "",
-        f"warning    {profile}:12:1: `timeout_sec` is not a key of a profile. Did you mean `timeout_secs`?",
+        f"warning    {profile}:12:1: unknown key `timeout_sec` in the profile. Did you mean `timeout_secs`?",
         "warning    `${MY_API_KEY}`, for `env.MY_API_KEY`, is not set here: the agent gets nothing for it.",
         "warning    `env.HUB_TOKEN` holds a secret. Keep it out of the file: write `${HUB_TOKEN}`.",
         "fine       It can work here, with what is said above.",
@@ -116,7 +116,7 @@ def test_a_profile_that_cannot_be_loaded_is_a_problem_with_its_line(profile: Pat
 def test_a_key_that_nobody_knows_is_named_where_another_one_is_missing(profile: Path) -> None:
     (problem,) = problems(profile, "comand: echo hi\n")
     assert problem == (
-        f"{profile}: `command` is missing. {profile}:1:1: `comand` is not a key of a profile. Did you mean `command`?"
+        f"{profile}: `command` is missing. {profile}:1:1: unknown key `comand` in the profile. Did you mean `command`?"
     )
 
 

@@ -167,12 +167,12 @@ def test_mistakes_are_told_with_their_places_and_what_was_meant(workspace: Path)
     assert result.exit_code == 1
     lines = [line.removeprefix(f"{file}:") for line in result.stdout.splitlines()]
     assert lines[:3] == [
-        "1:2: `defualt` is not known. Did you mean `default`?",
-        "3:3: `network.publik` is not known. Did you mean `network.public`?",
+        "1:2: unknown key `defualt`. Did you mean `default`?",
+        "3:3: unknown key `network.publik`. Did you mean `network.public`?",
         "4:1: `network.hosts` must be a list of names of hosts, such as net.example, without a port.",
     ]
     assert lines[3].startswith("6:1: `bridge.allow` holds `me`, which is not a sender")
-    assert lines[4:] == ["7:2: `runner.x` is not known."]
+    assert lines[4:] == ["7:2: unknown key `runner.x`."]
 
 
 def test_what_is_no_toml_is_told_with_its_place(workspace: Path) -> None:
@@ -191,7 +191,7 @@ def test_without_a_file_all_files_and_variables_that_count_are_checked(workspace
     result = config("check")
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
-        "./trunkline.toml:2:1: `default.max_turn` is not known. Did you mean `default.max_turns`?",
+        "./trunkline.toml:2:1: unknown key `default.max_turn`. Did you mean `default.max_turns`?",
         f"{file}: ok",
     ]
     (workspace / "trunkline.toml").unlink()
@@ -237,7 +237,7 @@ def test_an_agent_of_the_runner_is_checked_like_all_else(workspace: Path) -> Non
     result = config("check")
     assert result.stdout.splitlines() == [
         f'{file}:3:1: `runner.agents.ada.runnerToken` must be a text, or {{ env = "NAME" }}.',
-        f"{file}:5:1: `runner.agents.ada.llm.apikey` is not known. Did you mean `runner.agents.ada.llm.apiKey`?",
+        f"{file}:5:1: unknown key `runner.agents.ada.llm.apikey`. Did you mean `runner.agents.ada.llm.apiKey`?",
     ]
 
 
@@ -250,8 +250,8 @@ def test_the_json_of_a_runner_is_checked_with_places_too(workspace: Path) -> Non
     assert result.exit_code == 1
     lines = [line.removeprefix(f"{file}:") for line in result.stdout.splitlines()]
     assert lines[0] == '2:3: `agentId` must be a text, or { env = "NAME" }.'
-    assert lines[1] == "3:11: `llm.apikey` is not known. Did you mean `llm.apiKey`?"
-    assert lines[2].startswith("5:13: `brain.x` is not known. `brain.kind` says whose model decides")
+    assert lines[1] == "3:11: unknown key `llm.apikey`. Did you mean `llm.apiKey`?"
+    assert lines[2].startswith("5:13: unknown key `brain.x`. `brain.kind` says whose model decides")
     assert len(lines) == 3
     file.write_text("{")
     assert (config("check", str(file)).exit_code, f"{file}: not JSON" in config("check", str(file)).stdout) == (1, True)

@@ -22,7 +22,7 @@ KEY = "0x" + "4f" * 32
     ],
 )
 def test_a_guard_with_a_slip_in_its_name_is_refused(given: str, meant: str) -> None:
-    with pytest.raises(ConfigError, match=rf"`execution\.{given}` is not known.*`execution\.{meant}`"):
+    with pytest.raises(ConfigError, match=rf"Unknown key `execution\.{given}`.*`execution\.{meant}`"):
         tx_settings({"rpcUrl": "http://127.0.0.1:1", given: {"aboveWei": "0"}})
 
 
@@ -51,5 +51,5 @@ def test_a_slip_anywhere_below_is_refused_too(given: dict[str, object], meant: s
 
 
 def test_a_limit_that_is_like_nothing_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(ConfigError, match=r"`execution\.approval\.x` is not known\. There are `aboveWei`\."):
+    with pytest.raises(ConfigError, match=r"Unknown key `execution\.approval\.x`\. There are `aboveWei`\."):
         slips.refuse({"execution": {"approval": {"x": 1}}})

@@ -27,7 +27,7 @@ from trunkline.base import config_aionrs, paths
 from trunkline.base.config_file import ConfigFileError, TomlFile, dotted, read_toml
 from trunkline.base.config_schema import SCHEMA, Keys, Schema, check, is_whole, kind_at
 from trunkline.base.config_trust import is_trusted, leaves, restrict
-from trunkline.base.nearest import suggestion
+from trunkline.base.nearest import UNKNOWN_KEY, suggestion
 from trunkline.base.place import Place
 from trunkline.base.printable import printable_line
 from trunkline.base.values import Value
@@ -292,7 +292,7 @@ class _Loader:
                 raise error
             self._warnings.append(_without(error))
         for keys, known in checked.unknown:
-            self._warnings.append(f"{file.wrong('is not known', keys)}.{suggestion(keys[-1], known)}")
+            self._warnings.append(f"{file.wrong(UNKNOWN_KEY, keys)}.{suggestion(keys[-1], known)}")
         return checked.table
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from trunkline.base.nearest import about_key
 from trunkline.base.place import Place
 from trunkline.base.printable import printable_line
 from trunkline.base.regular import NotRegular, read_regular
@@ -31,7 +32,7 @@ class ConfigFileError(ValueError):
     def __init__(self, file: str, problem: str, *, key: str | None = None, at: Place | None = None) -> None:
         place = f"`{file}`, line {at.line}" if at else f"`{file}`"
         # Names are in it, which anybody may have given: one that begins a new line could say there what it likes.
-        super().__init__(printable_line(f"{place}: `{key}` {problem}" if key else f"{place}: {problem}"))
+        super().__init__(printable_line(f"{place}: {about_key(key, problem) if key else problem}"))
         self.file = file
         self.problem = problem
         self.key = key

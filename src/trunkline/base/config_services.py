@@ -124,36 +124,39 @@ _READS: Mapping[str, Callable[[str], Any]] = {
 
 _BRIDGE: Schema = {
     "agent": _setting(
-        TEXT, "who answers in a new conversation", flag="--agent", otherwise="the first of `agents`, or `coder`"
+        TEXT,
+        "the agent that answers in a new conversation",
+        flag="--agent",
+        otherwise="the first of `agents`, or `coder`",
     ),
     "agents": {ANY: TEXT},
     "allow": _setting(SENDERS, "who is let in: `PLATFORM:ID`, or `*`", [], otherwise="nobody", flag="--allow"),
-    "approvers": _setting(SENDERS, "who may answer what an agent asks", [], otherwise="all who are let in"),
+    "approvers": _setting(SENDERS, "who may answer approval requests", [], otherwise="everyone who is let in"),
     "workspace": _setting(TEXT, "where agents work", flag="--workspace", otherwise="the current directory"),
-    "mode": _setting(one_of(*MODES).narrowing(stricter(MODES)), "what agents may do unasked", "default"),
-    "instructions": _setting(TEXT, "for the agent, in front of the first message"),
+    "mode": _setting(one_of(*MODES).narrowing(stricter(MODES)), "what agents may do without asking", "default"),
+    "instructions": _setting(TEXT, "instructions for the agent, sent before the first message"),
     "verbosity": _setting(
-        one_of(*VERBOSITIES).narrowing(stricter(VERBOSITIES)), "how much is shown besides the answer", "normal"
+        one_of(*VERBOSITIES).narrowing(stricter(VERBOSITIES)), "how much is shown in addition to the answer", "normal"
     ),
-    "rate": _setting(COUNT.narrowing(less), "messages a minute that one person may send", 20),
+    "rate": _setting(COUNT.narrowing(less), "messages that one person may send per minute", 20),
     "queue": _setting(COUNT.narrowing(less), "messages that may wait in one conversation", 10),
-    "max_chars": _setting(COUNT.narrowing(less), "the longest message", 32_000),
-    "approval_minutes": _setting(MINUTES.narrowing(less), "how long a question waits", 10.0),
+    "max_chars": _setting(COUNT.narrowing(less), "the maximum length of a message, in characters", 32_000),
+    "approval_minutes": _setting(MINUTES.narrowing(less), "how long an approval request waits", 10.0),
     "idle_minutes": _setting(
-        MINUTES.narrowing(less), "after that a session is closed; the next message resumes it", 30.0
+        MINUTES.narrowing(less), "how long an idle session stays open; the next message resumes it", 30.0
     ),
     **{name: entry.table for name, entry in PLATFORMS.items()},
 }
 
 _NETWORK: Schema = {
-    "listen": _setting(LISTEN, "where it listens; port 0 is any free one", "127.0.0.1:4317", flag="--listen"),
-    "public": _setting(SWITCH.narrowing(only_off), "other machines may reach it", False, flag="--public"),
+    "listen": _setting(LISTEN, "the address to listen on; port 0 picks a free one", "127.0.0.1:4317", flag="--listen"),
+    "public": _setting(SWITCH.narrowing(only_off), "let other machines connect", False, flag="--public"),
     "db": _setting(
         TEXT, "`sqlite:///PATH` or `postgresql://...`", flag="--db", otherwise="SQLite in the state directory"
     ),
     "hosts": _setting(
         HOSTS,
-        "names that it may be called by besides its own",
+        "more host names to answer to",
         [],
         otherwise="none",
         flag="--allow-host",
@@ -161,48 +164,52 @@ _NETWORK: Schema = {
     ),
     "app_origin": _setting(
         ORIGIN,
-        "the one foreign origin whose pages may call its API; links in drafts of issues begin with it",
+        "the one other origin whose pages may call the API; links in issue drafts begin with it",
         otherwise="none",
         variable="SNS_APP_ORIGIN",
         form=addresses.origin,
     ),
     "admin_key": _setting(
-        TEXT, "the administrator's key", otherwise="nobody is one", variable="ADMIN_API_KEY", secret=True
+        TEXT, "the administrator's key", otherwise="no administrator", variable="ADMIN_API_KEY", secret=True
     ),
     "proxies": _setting(
         NETWORKS,
-        "proxies in front of it, whose `X-Forwarded-For` is believed",
+        "proxies in front of the network, whose `X-Forwarded-For` is trusted",
         [],
         otherwise="none",
         form=_forms(addresses.network),
     ),
-    "rate_limit": _setting(RATE, f'signed writes of one agent in a minute, or `"{OFF}"`', 120),
+    "rate_limit": _setting(RATE, f'signed writes per agent and minute, or `"{OFF}"`', 120),
     "fixed_message_moderation": _setting(
-        SWITCH.narrowing(only_off), "the signature that is always the same closes communities and bans agents", False
+        SWITCH.narrowing(only_off),
+        "accept the fixed-message signature for closing communities and banning agents",
+        False,
     ),
     "private_webhooks": _setting(
-        SWITCH.narrowing(only_off), "webhooks of owners may lead to this machine and to private networks", False
+        SWITCH.narrowing(only_off), "let owners' webhooks point to this machine and to private networks", False
     ),
     "explorer_url": _setting(
         WEB_ADDRESS,
-        "where ABIs are fetched that nobody pasted",
-        otherwise="nowhere",
+        "the explorer to fetch missing ABIs from",
+        otherwise="none",
         variable="TRUNKLINE_EXPLORER_URL",
         form=addresses.web_address,
     ),
-    "explorer_key": _setting(TEXT, "the key for it", otherwise="none", variable="ETHERSCAN_API_KEY", secret=True),
+    "explorer_key": _setting(
+        TEXT, "the key for the explorer", otherwise="none", variable="ETHERSCAN_API_KEY", secret=True
+    ),
 }
 
 _RUNNER: Schema = {
     "agents": {ANY: WholeTable(AGENT)},
-    "listen": _setting(LISTEN, "where the launcher listens; on this machine alone", "127.0.0.1:4318", flag="--listen"),
+    "listen": _setting(LISTEN, "the address to listen on, on this machine only", "127.0.0.1:4318", flag="--listen"),
     "secret": _setting(
-        TEXT, "what its callers must know", flag="--secret", variable="RUNNER_LAUNCHER_SECRET", secret=True
+        TEXT, "the secret that callers must send", flag="--secret", variable="RUNNER_LAUNCHER_SECRET", secret=True
     ),
-    "secret_file": _setting(PATH, "a file that holds it", flag="--secret-file"),
+    "secret_file": _setting(PATH, "a file that contains the secret", flag="--secret-file"),
     "allow_origin": _setting(
         ORIGIN,
-        "the one origin whose pages may call it",
+        "the one origin whose pages may call the launcher",
         "http://127.0.0.1:4317",
         flag="--allow-origin",
         variable="RUNNER_ALLOWED_ORIGIN",
@@ -211,27 +218,25 @@ _RUNNER: Schema = {
 }
 
 _TRYLL: Schema = {
-    "listen": _setting(LISTEN, "where it listens; port 0 is any free one", "127.0.0.1:9100", flag="--listen"),
-    "public": _setting(SWITCH.narrowing(only_off), "other machines may reach it", False, flag="--public"),
-    "token": _setting(TEXT, "what clients must say to be served", otherwise="nothing", secret=True),
+    "listen": _setting(LISTEN, "the address to listen on; port 0 picks a free one", "127.0.0.1:9100", flag="--listen"),
+    "public": _setting(SWITCH.narrowing(only_off), "let other machines connect", False, flag="--public"),
+    "token": _setting(TEXT, "the token that clients must send", otherwise="none", secret=True),
     "no_token": _setting(
-        SWITCH.narrowing(only_off), "everybody is served who reaches it, also with `public`", False, flag="--no-token"
+        SWITCH.narrowing(only_off), "serve every client without a token, even with `public`", False, flag="--no-token"
     ),
-    "tls_cert": _setting(PATH, "speak TLS with this chain (PEM)", otherwise="no TLS", flag="--tls-cert"),
-    "tls_key": _setting(PATH, "its key, if it is not in it", flag="--tls-key"),
-    "models_dir": _setting(PATH, "a folder with a `models.json`, or with GGUF files", flag="--models-dir"),
-    "storage_root": _setting(
-        PATH, "the folder whose files clients may name", otherwise="they may name none", flag="--storage-root"
-    ),
+    "tls_cert": _setting(PATH, "the certificate chain (PEM) for TLS", otherwise="no TLS", flag="--tls-cert"),
+    "tls_key": _setting(PATH, "the key of the certificate, if it is in another file", flag="--tls-key"),
+    "models_dir": _setting(PATH, "a folder with a `models.json` or GGUF files", flag="--models-dir"),
+    "storage_root": _setting(PATH, "the folder whose files clients may name", otherwise="none", flag="--storage-root"),
     "agents": _setting(TEXTS, "agents that clients may use as models", [], otherwise="`echo`", flag="--agent"),
-    "workspace": _setting(PATH, "where they work", otherwise="the current directory", flag="--workspace"),
-    "mode": _setting(one_of(*MODES).narrowing(stricter(MODES)), "what they may do unasked", "default", flag="--mode"),
+    "workspace": _setting(PATH, "where these agents work", otherwise="the current directory", flag="--workspace"),
+    "mode": _setting(
+        one_of(*MODES).narrowing(stricter(MODES)), "what these agents may do without asking", "default", flag="--mode"
+    ),
     "allow": _setting(
-        TEXTS.narrowing(within()), "tools that they may use in any mode", [], otherwise="none", flag="--allow"
+        TEXTS.narrowing(within()), "tools that these agents may use in any mode", [], otherwise="none", flag="--allow"
     ),
-    "sessions": _setting(
-        SWITCH.narrowing(only_off), "every conversation is kept as a session", False, flag="--sessions"
-    ),
+    "sessions": _setting(SWITCH.narrowing(only_off), "save every conversation as a session", False, flag="--sessions"),
     "log_level": _setting(one_of(*LOG_LEVELS), "how much is logged", "warning", flag="--log-level"),
     "log_file": _setting(PATH, "where the log goes", otherwise="standard error", flag="--log-file"),
 }

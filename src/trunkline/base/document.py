@@ -1,6 +1,6 @@
 """Documents that people write, in YAML or JSON: read with the place of every value, and checked with it.
 
-    demo.yaml:7:11: `turns[0].steps[2].tool` has no key `categry`. Did you mean `category`?
+    demo.yaml:7:11: unknown key `categry` in `turns[0].steps[2].tool`. Did you mean `category`?
 
 Scripts, profiles and graphs are read here. Both formats give plain JSON values; what JSON could not say (sets, merged
 keys, a key that comes twice) is refused. JSON needs the standard library alone; PyYAML is imported for YAML, and to say
@@ -23,8 +23,9 @@ from trunkline.base.document_yaml import (
     YamlNode,
     YamlTable,
     compose,
+    spelled,
 )
-from trunkline.base.nearest import hint_for
+from trunkline.base.nearest import UNKNOWN_KEY, about_key, hint_for
 from trunkline.base.place import Place
 from trunkline.base.regular import read_regular
 
@@ -141,12 +142,18 @@ class Part:
         """The same as a sentence, for what is odd and no error."""
         return self.wrong(problem).message
 
+    def unknown(self, hint: str | None = None) -> DocumentError:
+        """The error for a member whose key nothing reads; it is about the mapping that has the key."""
+        source, mapping = self._source, self._path[:-1]
+        problem = f"{about_key(self.key, UNKNOWN_KEY)} in {spelled(mapping) or source.what}."
+        return DocumentError(source.file, self.place, mapping, problem, hint=hint, what=source.what, named=False)
+
     def wrong_keys(self, known: Collection[str], required: Iterable[str] = ()) -> Iterator[DocumentError]:
         """What `members` has to complain of, all of it."""
         for key, member in self.all_members().items():
             if key not in known:
                 hint = hint_for(key, known) or f"The keys are {listed(known)}."
-                yield self._wrong(member.place, f"has no key `{key}`.", hint)
+                yield member.unknown(hint)
         for key in required:
             if self.value.get(key) is None:
                 yield self.wrong(f"needs the key `{key}`.")

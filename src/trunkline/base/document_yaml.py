@@ -43,6 +43,7 @@ class DocumentError(ValueError):
     """What is wrong at one place of a document: file, line and column where known, and the keys that lead there.
 
     `what` is the whole of the document, such as `the script`; it is named where no key leads to the place.
+    `named`: the sentence begins with the keys, or with `what`; else it says by itself what it is about.
     """
 
     def __init__(
@@ -54,8 +55,9 @@ class DocumentError(ValueError):
         *,
         hint: str | None = None,
         what: str = "",
+        named: bool = True,
     ) -> None:
-        about = f"{spelled(path) or what} " if path or what else ""
+        about = f"{spelled(path) or what} " if named and (path or what) else ""
         self.message = f"{file if place is None else f'{file}:{place.line}:{place.column}'}: {about}{problem}"
         super().__init__(f"{self.message} {hint}" if hint else self.message)
         self.file = file

@@ -37,6 +37,15 @@ def near(
     return get_close_matches(name, comparable, n=most, cutoff=alike)
 
 
+#: What is wrong with a key that no schema has, in the same words wherever keys are read.
+UNKNOWN_KEY = "unknown key"
+
+
+def about_key(key: str, problem: str) -> str:
+    """What is wrong with a key, without a full stop."""
+    return f"{problem} `{key}`" if problem == UNKNOWN_KEY else f"`{key}` {problem}"
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """` Did you mean ...?` for the end of a sentence, or nothing."""
     found = nearest(name, known)

@@ -11,7 +11,7 @@ from trunkline.base.config_file import TomlFile, dotted, read_toml
 from trunkline.base.config_runner import AGENT
 from trunkline.base.config_schema import SCHEMA, SERVICES, Keys, Schema, check
 from trunkline.base.config_services import SECTIONS
-from trunkline.base.nearest import nearest
+from trunkline.base.nearest import UNKNOWN_KEY, about_key, nearest
 from trunkline.base.printable import printable_line
 from trunkline.base.values import Value
 from trunkline.core.configuration import settled
@@ -36,9 +36,9 @@ class Problem(Value):
 
     def __str__(self) -> str:
         place = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
-        key = f"`{self.key}` " if self.key else ""
+        problem = about_key(self.key, self.problem) if self.key else self.problem
         hint = f" {self.hint}" if self.hint else ""
-        return printable_line(f"{place}: {key}{self.problem}.{hint}")
+        return printable_line(f"{place}: {problem}.{hint}")
 
 
 def problems_of(path: str, *, missing: bool) -> list[Problem] | None:
@@ -95,7 +95,7 @@ def _in_toml(file: TomlFile) -> Iterator[Problem]:
     for keys, known in checked.unknown:
         meant = nearest(keys[-1], known)
         hint = f"Did you mean `{dotted((*keys[:-1], meant))}`?" if meant else None
-        yield _problem(file.wrong("is not known", keys)).replace(hint=hint)
+        yield _problem(file.wrong(UNKNOWN_KEY, keys)).replace(hint=hint)
 
 
 def _problem(error: ConfigFileError) -> Problem:
@@ -124,7 +124,7 @@ def _in_json(path: str) -> Iterator[Problem]:
         yield problem(part, keys, text)
     for keys, known in checked.unknown:
         if (hint := slips.hint(keys, known)) is not None:
-            yield problem(part, keys, "is not known", hint)
+            yield problem(part, keys, UNKNOWN_KEY, hint)
 
 
 def _without_null(value: Any) -> Any:

@@ -36,7 +36,7 @@ class Decision(Value):
 class Approve(Decision):
     """Run it; with `always`, every later call of the same category too.
 
-    `narrow`: of what is run, only later calls like this one: the same command with other files.
+    `narrow`: for commands, only later calls like this one: the same command with other files.
     """
 
     scope: Literal["once", "always"] = "once"
@@ -66,7 +66,7 @@ class SetOptions(Change):
 
 
 class SetMode(Change):
-    """The approval mode of an agent that has one of its own. A session's own is changed by `Session.set_mode`."""
+    """The approval mode of an agent that has its own. To change a session's mode, use `Session.set_mode`."""
 
     mode: Mode
 
@@ -84,7 +84,7 @@ class AddMcpServer(Change):
 
 
 class Journal(Protocol):
-    """Records of the agent's own in the session's event log, given back when the session is resumed."""
+    """The agent's own records in the session's event log, restored when the session is resumed."""
 
     @property
     def records(self) -> Sequence[Any]:
@@ -112,7 +112,7 @@ class Meter(Protocol):
 
 
 class OpenRequest(Value):
-    """How a conversation is to begin."""
+    """How a conversation should start."""
 
     session_id: str
     journal: Journal
@@ -138,9 +138,9 @@ class OpenRequest(Value):
 class Conversation(Protocol):
     """One dialogue with one agent. All methods but `turn` return promptly: none waits for a peer or a model.
 
-    Where what it can do changes with its options, an attribute `capabilities` says what that is now; else the agent's
-    counts. With `Capabilities.continues` it has a method `go_on(message)`, which gives what `turn` would give: the rest
-    of a turn that an earlier process began. Its open requests are yielded again as they were, and nothing is done
+    If its capabilities change with its options, an attribute `capabilities` holds the current ones; otherwise the
+    agent's apply. With `Capabilities.continues` it has a method `go_on(message)`, which yields what `turn` would: the
+    rest of a turn that an earlier process began. Its open requests are yielded again as they were, and nothing is done
     twice. With `Capabilities.steerable` it has a method `steer(message) -> bool`: whether the agent will read the
     message in the turn in progress, before its next model call.
     """
@@ -178,10 +178,10 @@ class Conversation(Protocol):
 
 
 class Agent(Protocol):
-    """What answers: opens conversations.
+    """Something that answers messages: it opens conversations.
 
-    One that knows, before it is asked to, that nothing can keep it from opening a new conversation says so in an
-    attribute `checked`: then those who wait for it are told at once that it is ready, and it opens while they speak.
+    An agent that knows in advance that nothing can keep it from opening a new conversation may set an attribute
+    `checked`: then its peers are told at once that it is ready, and it opens while they write their message.
     """
 
     @property

@@ -89,7 +89,7 @@ def unknown_tool(name: str, *, more_tools: bool) -> str:
 
 
 class Decisions:
-    """For those who write agents: the calls that wait for an answer.
+    """The calls that wait for an answer, for authors of agents.
 
     Ask before the `ToolRequested` is yielded, so that the answer cannot come too early:
 

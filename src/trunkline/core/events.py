@@ -23,8 +23,8 @@ OutputType = Literal["text", "diff", "image"]
 class UserMessage(Value):
     """What the user said. `id` is the peer's own name for it, which the peer may repeat.
 
-    `sender` is who said it, where several may: by the peer's name for people, which is for agents to show or to tell
-    apart, and proves nothing.
+    `sender` is who said it, in a conversation with several people, as the peer names them. Agents can show it or use
+    it to tell people apart; it proves nothing.
     """
 
     text: str
@@ -83,7 +83,7 @@ class ToolStarted(Event):
 
 
 class ToolFinished(Event):
-    """A tool has ended, well or badly. `output` is base64 when `output_type` is `image`."""
+    """A tool has finished, successfully or not. `output` is base64 when `output_type` is `image`."""
 
     call_id: str
     name: str
@@ -101,7 +101,7 @@ class ToolCancelled(Event):
 
 
 class Progress(Event):
-    """Work goes on: a sign of life from a tool or a slow model, for display only."""
+    """Work continues: a sign of life from a tool or a slow model, for display only."""
 
     message: str
     call_id: str | None = None
@@ -122,14 +122,14 @@ class Audio(Event):
 
 
 class Extension(Event):
-    """What only some agents and some wires know, such as a graph's node event."""
+    """An event that only some agents and wires support, such as a graph's node event."""
 
     kind: str
     data: Mapping[str, Any]
 
 
 class SessionIdentified(Event):
-    """The agent's own session id, learnt late."""
+    """The agent's own session id, which became known only now."""
 
     session_id: str
 
@@ -169,7 +169,7 @@ class Granted(Event):
 
 
 class GrantRevoked(Event):
-    """What was granted needs approval again."""
+    """A grant was revoked: its calls need approval again."""
 
     category: Category
     outside: bool = False
@@ -180,7 +180,7 @@ class GrantRevoked(Event):
 
 
 class HistoryInjected(Event):
-    """The host told the agent what was said before the session began."""
+    """The host told the agent what was said before the session started."""
 
     text: str
 

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 
 class Fault(Exception):
-    """Base of all of them. `hint` says what to do next; it is part of the text that people see."""
+    """Base class of all faults. `hint` says what to do next; it is part of the text that people see."""
 
     kind: ClassVar[str] = "internal"
 
@@ -118,7 +118,7 @@ class ConfigError(Fault):
 
 
 class NoModel(ConfigError):
-    """Nobody said which model is to answer. Who can look for one may do so."""
+    """No model was named. Callers that can look for one may do so."""
 
     def __init__(
         self, message: str, *, hint: str | None = None, provider: str | None = None, base_url: str | None = None
@@ -130,7 +130,7 @@ class NoModel(ConfigError):
 
 
 class SessionExists(ConfigError):
-    """A new session was asked for under an id that is taken."""
+    """The id of a new session is already taken."""
 
     kind = "session_exists"
 
@@ -159,31 +159,31 @@ class SessionDamaged(ConfigError):
 
 
 class GraphError(ConfigError):
-    """A graph that cannot work."""
+    """The graph cannot work."""
 
     kind = "graph"
 
 
 class UnknownNode(GraphError):
-    """The graph has no node of that name."""
+    """The graph has no node with that name."""
 
     kind = "unknown_node"
 
 
 class FixedParameter(GraphError):
-    """A parameter that cannot change once the agent is there."""
+    """The parameter cannot change once the agent exists."""
 
     kind = "fixed_parameter"
 
 
 class BadParameter(GraphError):
-    """A value that the parameter cannot have."""
+    """The value is not valid for the parameter."""
 
     kind = "bad_parameter"
 
 
 class BadExit(GraphError):
-    """An exit leads to a node that is not there."""
+    """An exit leads to a node that does not exist."""
 
     kind = "bad_exit"
 
@@ -195,31 +195,31 @@ class StorageError(ConfigError):
 
 
 class BadStorageName(StorageError):
-    """A string storage cannot have this name, or there is none of it."""
+    """The name is not valid for a string storage, or no such storage exists."""
 
     kind = "bad_storage_name"
 
 
 class StorageExists(StorageError):
-    """There is a string storage of this name already."""
+    """A string storage with this name already exists."""
 
     kind = "storage_exists"
 
 
 class StorageNameInUse(StorageError):
-    """A file of the storage folder has the name."""
+    """A file in the storage folder already has this name."""
 
     kind = "storage_name_in_use"
 
 
 class OutsideStorage(StorageError):
-    """A path leads out of the storage folder."""
+    """The path leads out of the storage folder."""
 
     kind = "outside_storage"
 
 
 class StorageMissing(StorageError):
-    """The file of a storage is not there."""
+    """The file of a storage does not exist."""
 
     kind = "storage_missing"
 
@@ -237,49 +237,49 @@ class EmbeddingError(StorageError):
 
 
 class BadEmbeddedName(EmbeddingError):
-    """An embedded storage cannot have this name, or there is none of it."""
+    """The name is not valid for an embedded storage, or no such storage exists."""
 
     kind = "bad_embedded_name"
 
 
 class EmbeddedExists(EmbeddingError):
-    """There is an embedded storage of this name already."""
+    """An embedded storage with this name already exists."""
 
     kind = "embedded_exists"
 
 
 class ModelError(ConfigError):
-    """There is no such model, or nothing here that runs it."""
+    """There is no such model, or nothing here can run it."""
 
     kind = "model"
 
 
 class NoLanguageModel(ModelError):
-    """The model that is to answer cannot be used."""
+    """The language model cannot be used."""
 
     kind = "no_language_model"
 
 
 class NoEmbeddingModel(ModelError):
-    """The model that is to embed cannot be used."""
+    """The embedding model cannot be used."""
 
     kind = "no_embedding_model"
 
 
 class NoVoice(ModelError):
-    """The model that is to speak cannot be used."""
+    """The speech synthesis model cannot be used."""
 
     kind = "no_voice"
 
 
 class NoRecognizer(ModelError):
-    """The model that is to listen cannot be used."""
+    """The speech recognition model cannot be used."""
 
     kind = "no_recognizer"
 
 
 class ModelNotFetched(ModelError):
-    """A model that is needed is not here, and could not be fetched."""
+    """A required model is missing and could not be downloaded."""
 
     kind = "model_not_fetched"
 
@@ -291,17 +291,17 @@ class ProviderError(Fault):
 
 
 class TooLong(ProviderError):
-    """The conversation is too long: for the model's window, or for what its service takes in one request."""
+    """The conversation is too long for the model's context window or for a single request to its service."""
 
 
 class DownloadFailed(ProviderError):
-    """Weights could not be fetched, or not be removed."""
+    """Weights could not be downloaded or removed."""
 
     kind = "download"
 
 
 class NoSpace(DownloadFailed):
-    """There is not enough room on the disk."""
+    """There is not enough space on the disk."""
 
     kind = "no_space"
 
@@ -331,7 +331,7 @@ class AgentFailed(Fault):
 
 
 class AgentCrashed(AgentFailed):
-    """The agent raised what nobody foresaw. The text is a programmer's: wires that people read show another one."""
+    """The agent raised an unexpected exception. The text is for programmers: people are shown another one."""
 
     kind = "crashed"
 
@@ -373,31 +373,31 @@ class Unsupported(Fault):
 
 
 class Mistyped(Unsupported):
-    """What somebody typed looks like a command, and is none. Not the host's mistake, which only passed it on."""
+    """The user typed something that looks like a command but is not one. The host only passed it on."""
 
     kind = "mistyped"
 
 
 class BadAudio(Unsupported):
-    """Sound of this format is not understood."""
+    """The format of the sound is not supported."""
 
     kind = "bad_audio"
 
 
 class NotListening(BadAudio):
-    """Nobody listens there any more."""
+    """The voice input is no longer listening."""
 
     kind = "not_listening"
 
 
 class UtteranceTooLong(BadAudio):
-    """Somebody has spoken for too long."""
+    """An utterance was too long."""
 
     kind = "utterance_too_long"
 
 
 class UnknownCall(Fault):
-    """No tool call of that id waits for an answer."""
+    """No tool call with that id is waiting for an answer."""
 
     kind = "unknown_call"
 
@@ -409,7 +409,7 @@ class Cancelled(Fault):
 
 
 class InternalError(Fault):
-    """A defect of ours."""
+    """A bug in Trunkline."""
 
     kind = "internal"
 

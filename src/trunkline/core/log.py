@@ -33,7 +33,7 @@ class Restored:
 
 
 class EventLog(Protocol):
-    """The events of one session, in order, for ever."""
+    """The events of one session, in order, forever."""
 
     @property
     def session(self) -> str:
@@ -70,7 +70,7 @@ class EventLog(Protocol):
 
 
 class SessionInfo(Value):
-    """One line of a list of sessions."""
+    """One entry in a list of sessions."""
 
     id: str
     workspace: str
@@ -81,7 +81,7 @@ class SessionInfo(Value):
 
 
 class SessionStore(Protocol):
-    """The shelf that sessions are kept on."""
+    """Where sessions are kept."""
 
     def create(self, session: str, workspace: str, agent: str | None = None) -> EventLog:
         """A new session. `agent` is who answers in it, for those who want to know when they open it again.
@@ -116,7 +116,7 @@ MEMORY_RECORDS = 10_000
 
 
 class MemoryLog:
-    """A log that dies with the process and forgets its oldest records: for sessions that are not to be kept."""
+    """A log in memory that drops its oldest records, for sessions that are not saved."""
 
     def __init__(self, session: str, keep: int = MEMORY_RECORDS) -> None:
         self._session = session

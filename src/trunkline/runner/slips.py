@@ -12,7 +12,7 @@ from typing import Any
 from trunkline.base.config_file import dotted
 from trunkline.base.config_runner import AGENT
 from trunkline.base.config_schema import Keys, check
-from trunkline.base.nearest import VERY_ALIKE, nearest
+from trunkline.base.nearest import UNKNOWN_KEY, VERY_ALIKE, nearest
 from trunkline.core.faults import ConfigError
 
 #: Tables in which every name must be known, and what to do about one that is not; empty: choose another.
@@ -33,7 +33,7 @@ def refuse(given: Mapping[str, Any]) -> None:
     for path, known in check(given, AGENT).unknown:
         told = hint(path, known)
         if told is not None:
-            raise ConfigError(f"`{dotted(path)}` is not known.", hint=told)
+            raise ConfigError(f"{UNKNOWN_KEY.capitalize()} `{dotted(path)}`.", hint=told)
 
 
 def hint(path: Keys, known: Iterable[str]) -> str | None:

@@ -26,7 +26,7 @@ _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
 
 
 class FileStore:
-    """A `SessionStore` in a directory, which is made when the first session is."""
+    """A `SessionStore` in a directory, which is created with the first session."""
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         self._directory = os.path.abspath(os.fspath(directory))

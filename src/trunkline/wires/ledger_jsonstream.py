@@ -50,7 +50,7 @@ CELLS: Mapping[str, Cell] = {
         "error",
         "stream_end",
     ),
-    "usage of a turn": carried("left out when not known; cache tokens left out when there were none", "stream_end"),
+    "usage of a turn": carried("left out when unknown; cache tokens left out when there were none", "stream_end"),
     "usage in total": refused("usage is each message's; the host adds it up"),
     "liveness": carried("answered at once, also in a turn (dialect)", "ping", "pong"),
     "approve once": carried("several may be open, answered in any order", "tool_approve"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from trunkline.wires.ledger_cells import PRIVATE, Cell, carried, degraded, refused
 
-_NO_TOOLS = "nobody is there to be asked: an agent that decides for a runner may use no tools"
+_NO_TOOLS = "there is nobody to ask: an agent that decides for a runner may not use tools"
 
 CELLS: Mapping[str, Cell] = {
     "TurnStarted": refused("the runner asked and knows"),
@@ -16,9 +16,9 @@ CELLS: Mapping[str, Cell] = {
     ),
     "ThinkingDelta": refused("a decision has no place for reasoning"),
     "ToolRequested": refused(_NO_TOOLS),
-    "ToolStarted": degraded("the decision begins anew behind it", "which tool, and what it does", "decision"),
-    "ToolFinished": refused("the agent alone sees what a tool gave"),
-    "ToolCancelled": refused("the agent alone is told that it may not"),
+    "ToolStarted": degraded("the decision starts again after it", "which tool, and what it does", "decision"),
+    "ToolFinished": refused("only the agent sees a tool's result"),
+    "ToolCancelled": refused("only the agent is told that it may not"),
     "Progress": refused("the runner waits for the whole answer"),
     "Notice": refused("a decision has no place for it"),
     "Audio": refused("a decision is text"),
@@ -29,10 +29,10 @@ CELLS: Mapping[str, Cell] = {
     "TurnEnded": degraded(
         "the answer is whole, and its tokens are counted", "every outcome but success is an error", "usage"
     ),
-    "ModeChanged": refused("nobody changes it"),
-    "Granted": refused("nobody grants anything"),
-    "GrantRevoked": refused("nobody grants anything"),
-    "HistoryInjected": refused("nobody tells history; the prompt has all that there is"),
+    "ModeChanged": refused("this wire cannot change it"),
+    "Granted": refused("this wire has no grants"),
+    "GrantRevoked": refused("this wire has no grants"),
+    "HistoryInjected": refused("this wire carries no history; the prompt holds everything"),
     "ToolJudged": refused(PRIVATE),
     "ToolAnswered": refused(PRIVATE),
     "Journaled": refused(PRIVATE),
@@ -68,8 +68,8 @@ CELLS: Mapping[str, Cell] = {
     "replay": refused("the communication log has it"),
     "sequence numbers": refused("one prompt, one answer"),
     "several watchers": degraded(
-        "everybody reads the threads and comments that a decision becomes",
-        "the rest of it is in the communication log alone",
+        "everyone reads the threads and comments that a decision becomes",
+        "the rest of it is only in the communication log",
         "create_thread",
         "comment",
     ),

@@ -12,16 +12,16 @@ from trunkline.wires.ledger_cells import PRIVATE, Cell, carried, degraded, refus
 
 _NO_FRAME = "the protocol has no frame for it"
 _NO_TOOLS = "an agent's tools are its own affair; what a ToolCall node calls is an extension (see there)"
-_NOBODY = "nobody can be asked on this wire: the server's own policy decides"
+_CANNOT_ASK = "this wire cannot ask: the server's own policy decides"
 _TEXT = "a message is text, and so is an answer"
-_SERVER_SAYS = "whoever connects cannot change it"
+_SERVER_SAYS = "a client cannot change it"
 
 CELLS: Mapping[str, Cell] = {
     "TurnStarted": refused("the client asked and knows"),
     "Steered": refused(_NO_FRAME),
     "TextDelta": carried("one frame each where the node streams, else the whole answer in one", "AnswerText"),
     "ThinkingDelta": refused(_NO_FRAME),
-    "ToolRequested": refused(_NOBODY),
+    "ToolRequested": refused(_CANNOT_ASK),
     "ToolStarted": refused(_NO_TOOLS),
     "ToolFinished": refused(_NO_TOOLS),
     "ToolCancelled": refused(_NO_TOOLS),
@@ -44,11 +44,11 @@ CELLS: Mapping[str, Cell] = {
         "ErrorResponse",
     ),
     "TurnEnded": degraded(
-        "its status and its tokens", "an outcome that is not known, and what was written to a cache", "TurnComplete"
+        "its status and its tokens", "an unknown outcome, and what was written to a cache", "TurnComplete"
     ),
-    "ModeChanged": refused("nobody changes it"),
-    "Granted": refused("nobody grants anything on this wire"),
-    "GrantRevoked": refused("nobody grants anything on this wire"),
+    "ModeChanged": refused("this wire cannot change it"),
+    "Granted": refused("this wire has no grants"),
+    "GrantRevoked": refused("this wire has no grants"),
     "HistoryInjected": refused("the client told it and knows"),
     "ToolJudged": refused(PRIVATE),
     "ToolAnswered": refused(PRIVATE),
@@ -61,7 +61,7 @@ CELLS: Mapping[str, Cell] = {
     "images out": refused(_TEXT),
     "speech in": refused("an agent hears text: what is spoken becomes text before, or does not reach it"),
     "cancel": carried(
-        "the first is an addition; the end of the connection does it, too", "CancelTurnRequest", "DestroyAgentRequest"
+        "the first is an addition; the end of the connection also does it", "CancelTurnRequest", "DestroyAgentRequest"
     ),
     "busy": degraded(
         "refused with 3004; the turn goes on", "the message: the client has to send it again", "ErrorResponse"
@@ -72,7 +72,7 @@ CELLS: Mapping[str, Cell] = {
         "ErrorResponse",
         "TurnComplete",
     ),
-    "outcome": degraded("success, error or cancelled", "one that is not known is an error", "TurnComplete"),
+    "outcome": degraded("success, error or cancelled", "an unknown one is an error", "TurnComplete"),
     "usage of a turn": degraded(
         "tokens of the answer; of the prompt and from a cache (an addition)",
         "what was written to a cache; and each piece that an agent says counts as a token, unless it reports more",
@@ -85,8 +85,8 @@ CELLS: Mapping[str, Cell] = {
         "HealthRequest",
         "HealthResponse",
     ),
-    "approve once": refused(_NOBODY),
-    "approve always": refused(_NOBODY),
+    "approve once": refused(_CANNOT_ASK),
+    "approve always": refused(_CANNOT_ASK),
     "deny": refused("the server's own policy denies what it does not allow, with the reason"),
     "modes": degraded("the flag `--mode` of the server", _SERVER_SAYS),
     "allow-list": degraded("the flag `--allow` of the server", _SERVER_SAYS),
@@ -129,6 +129,8 @@ CELLS: Mapping[str, Cell] = {
     ),
     "MCP servers": degraded("the agent's own configuration", "they cannot be added by the client"),
     "fatal start": degraded(
-        "3003 for an agent that is not offered", "what an agent lacks, which only its first turn tells", "ErrorResponse"
+        "3003 for an agent that the server does not offer",
+        "what an agent lacks, which only its first turn tells",
+        "ErrorResponse",
     ),
 }

@@ -153,7 +153,7 @@ knowledge:
     [
         ("", "npc.yaml: the graph must be a mapping"),
         ("nodes: {}", r"npc.yaml:1:\d+: the graph needs the key `start`"),
-        ("start: a\nnodes: {}\nnods: {}", r"npc.yaml:3:\d+: the graph has no key `nods`. Did you mean `nodes`?"),
+        ("start: a\nnodes: {}\nnods: {}", r"npc.yaml:3:\d+: unknown key `nods` in the graph. Did you mean `nodes`?"),
         (
             "start: b\nnodes:\n  a: {type: Instruction}",
             r"npc.yaml:1:\d+: `start` is `b`, which is not one of the nodes `a`",
@@ -166,7 +166,7 @@ knowledge:
         ("start: a\nnodes:\n  a:\n    type: Shout", r":4:\d+: `nodes.a.type` must be one of"),
         (
             "start: a\nnodes:\n  a:\n    type: Instruction\n    instructon: x",
-            r":5:\d+: `nodes.a` has no key `instructon`",
+            r":5:\d+: unknown key `instructon` in `nodes.a`",
         ),
         (
             "start: ab\nnodes:\n  ab:\n    type: Instruction\n    default: abc",
@@ -203,7 +203,7 @@ knowledge:
         ),
         (
             "start: a\nnodes:\n  a:\n    type: Generate\n    sampling: {temprature: 1}",
-            r":5:\d+: `nodes.a.sampling` has no key `temprature`",
+            r":5:\d+: unknown key `temprature` in `nodes.a.sampling`",
         ),
         (
             "start: a\nnodes:\n  a: {type: Instruction}\n  a: {type: Instruction}",

@@ -74,7 +74,7 @@ _SILENT_TOOL = "It was allowed. This agent does not report the result."
 
 
 class AgentProcAgent:
-    """Opens conversations with what a profile describes."""
+    """Opens conversations with the program that a profile describes."""
 
     def __init__(self, profile: Profile, *, environ: Mapping[str, str] | None = None) -> None:
         """`environ` is what the program's environment is made of; ours unless given."""

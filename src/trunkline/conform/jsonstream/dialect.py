@@ -56,4 +56,4 @@ async def add_mcp_server_is_known(stage: Stage) -> None:
 async def _is_known(stage: Stage, agent: Subject, command: str) -> None:
     for event in await greet(stage, agent, f"after `{command}`"):
         if event.type == "error" and "Unknown command type" in str(event.member("error", "message")):
-            raise Broken(f"`{command}` is not known")
+            raise Broken(f"`{command}` is an unknown command")

@@ -42,11 +42,11 @@ _NOT_FOUND = 404
 
 
 class SnsError(Fault):
-    """The network said no, or could not be asked.
+    """The network refused the request or could not be reached.
 
     Attributes:
         status: the status of the answer; None if there was none.
-        payload: what came with it.
+        payload: the body of the answer.
     """
 
     kind = "remote_protocol"

@@ -110,7 +110,7 @@ def advice(code: int) -> str:
 
 
 class TryllError(Exception):
-    """What an `ErrorResponse` says, or what fails a turn. `message` is for people, and can be shown to them.
+    """The content of an `ErrorResponse`, or the reason why a turn failed. `message` can be shown to people.
 
     A peer may send numbers that are not in the catalogue; they are kept as they are.
     """

@@ -200,11 +200,11 @@ def test_the_protocol_may_be_written_as_a_number(written: str) -> None:
         ("args: []\n", "p.yaml: `command` is missing. Write `command: PROGRAM`."),
         (
             "comand: echo hi\n",
-            "p.yaml: `command` is missing. p.yaml:1:1: `comand` is not a key of a profile. Did you mean `command`?",
+            "p.yaml: `command` is missing. p.yaml:1:1: unknown key `comand` in the profile. Did you mean `command`?",
         ),
         (
             "agentproc:\n  cmd: agent\n",
-            "p.yaml:2:3: `agentproc.cmd` is not a key of a profile. Did you mean `command`?",
+            "p.yaml:2:3: unknown key `cmd` in `agentproc`. Did you mean `command`?",
         ),
         ("command: '  '\n", "p.yaml:1:1: `command` must not be empty."),
         ("command: yes\n", "p.yaml:1:1: `command` must be a text, not a truth value. Put it in quotes."),
@@ -303,13 +303,13 @@ def test_aliases_are_followed() -> None:
 @pytest.mark.parametrize(
     ("text", "warning"),
     [
-        ("timeout_sec: 5", "p.yaml:2:1: `timeout_sec` is not a key of a profile. Did you mean `timeout_secs`?"),
-        ("zzz: 5", "p.yaml:2:1: `zzz` is not a key of a profile."),
-        ("environment: {A: b}", "p.yaml:2:1: `environment` is not a key of a profile. Did you mean `env`?"),
-        ("enviroment: {A: b}", "p.yaml:2:1: `enviroment` is not a key of a profile. Did you mean `env`?"),
-        ("workdir: x", "p.yaml:2:1: `workdir` is not a key of a profile. Did you mean `cwd`?"),
-        ("arguments: [x]", "p.yaml:2:1: `arguments` is not a key of a profile. Did you mean `args`?"),
-        ("timeout: 5", "p.yaml:2:1: `timeout` is not a key of a profile. Did you mean `timeout_secs`?"),
+        ("timeout_sec: 5", "p.yaml:2:1: unknown key `timeout_sec` in the profile. Did you mean `timeout_secs`?"),
+        ("zzz: 5", "p.yaml:2:1: unknown key `zzz` in the profile."),
+        ("environment: {A: b}", "p.yaml:2:1: unknown key `environment` in the profile. Did you mean `env`?"),
+        ("enviroment: {A: b}", "p.yaml:2:1: unknown key `enviroment` in the profile. Did you mean `env`?"),
+        ("workdir: x", "p.yaml:2:1: unknown key `workdir` in the profile. Did you mean `cwd`?"),
+        ("arguments: [x]", "p.yaml:2:1: unknown key `arguments` in the profile. Did you mean `args`?"),
+        ("timeout: 5", "p.yaml:2:1: unknown key `timeout` in the profile. Did you mean `timeout_secs`?"),
         (
             "args: [x, '{{ MESSAGE }}']",
             "p.yaml:2:11: `args[1]` holds `{{ MESSAGE }}`, which is not a placeholder and is left as it is. Did",

@@ -335,7 +335,7 @@ class _Reading:
                 self._warnings.append(field.told("is not read: it must stand under `agentproc`, like the others."))
             elif not last.startswith("x-"):
                 hint = hint_for(last, known, SYNONYMS)
-                self._warnings.append(field.told("is not a key of a profile." + (f" {hint}" if hint else "")))
+                self._warnings.append(str(field.unknown(hint)))
 
 
 def may_be_one_path(command: str) -> bool:

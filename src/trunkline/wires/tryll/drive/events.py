@@ -25,7 +25,7 @@ INTENT_CLASSIFIED = "intent_classified"
 
 
 class ToolCall(Value):
-    """The model wants a tool. Nobody has checked that there is one of this name: that is for whoever runs it."""
+    """The model wants to call a tool. The name is not checked: that is up to the code that runs the tool."""
 
     node: str
     name: str

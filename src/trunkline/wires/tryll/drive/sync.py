@@ -219,7 +219,7 @@ async def _next(updates: AsyncIterator[WireTranscriptUpdate]) -> WireTranscriptU
 
 
 class SyncTryll:
-    """A session on a server. Connects when it is made."""
+    """A session on a server. Connects when it is created."""
 
     def __init__(
         self,

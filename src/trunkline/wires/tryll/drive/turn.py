@@ -104,7 +104,7 @@ class Turn(Value):
 
 
 class TurnFailed(TryllError):
-    """A turn ended as an error. `turn` has what it said until then."""
+    """A turn ended with an error. `turn` holds what was said until then."""
 
     def __init__(self, turn: Turn) -> None:
         error = turn.debug.get("error")
