@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.unmeasured import unmeasured
-from trunkline.base.own_python import module_command
+from trunkline.agents import registry
+from trunkline.agents.external.jsonstream import JsonStreamAgent
+from trunkline.base.own_python import module_command, safe_python
 
 SOURCES = Path(__file__).parents[2] / "src" / "trunkline"
 
@@ -76,3 +78,44 @@ def test_every_start_of_our_python_keeps_the_current_directory_out() -> None:
     }
     assert starts.keys() == {"base/own_python.py", "base/process_guard.py"}
     assert all("-I" in start or "*_FLAGS" in start for found in starts.values() for start in found)
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("python3 -m agent", "python3 -P -m agent"),
+        ("/usr/bin/python3.12 -u -X utf8 -m agent -m x", "/usr/bin/python3.12 -P -u -X utf8 -m agent -m x"),
+        ("python -um agent", "python -P -um agent"),
+        ("python -c code", "python -P -c code"),
+        ("env A=b -i python3 -Xutf8 -m agent", "env A=b -i python3 -P -Xutf8 -m agent"),
+        ("python3 -P -m agent", "python3 -P -m agent"),
+        ("python3 -I -m agent", "python3 -I -m agent"),
+        ("python3 agent.py -m x", "python3 agent.py -m x"),
+        ("python3 -X -m agent.py", "python3 -X -m agent.py"),
+        ("agent python3 -m x", "agent python3 -m x"),
+    ],
+)
+def test_a_python_of_somebody_takes_no_modules_from_where_it_runs(command: str, expected: str) -> None:
+    assert safe_python(command.split()) == tuple(expected.split())
+
+
+@pytest.mark.process
+def test_a_module_that_a_profile_names_is_not_taken_from_a_repository(repository: Path, tmp_path: Path) -> None:
+    (repository / "agent.py").write_text((repository / "json.py").read_text())
+    profile = tmp_path / "mine.yaml"
+    profile.write_text(f"command: {sys.executable} -m agent\n")
+    ours = module_command("trunkline", ["agentproc", "run", "--message", "hi", "--profile", str(profile)])
+    for where in ((), ("--cwd", str(repository))):
+        done = run(repository, *ours, *where)
+        assert "No module named agent" in done.stderr
+    profile.write_text(f"command: {sys.executable} -m agent\ncwd: repository\n")
+    assert not (tmp_path / "pwned").exists()
+    # Who names the directory means what lies in it.
+    run(repository, *ours)
+    assert (tmp_path / "pwned").read_text() == "json"
+
+
+def test_a_program_that_is_named_on_a_command_line_takes_none_either() -> None:
+    agent = registry.make("jsonstream:python3 -m agent --json-stream", {"workspace": "."})
+    assert isinstance(agent, JsonStreamAgent)
+    assert agent._argv[:4] == ("python3", "-P", "-m", "agent")

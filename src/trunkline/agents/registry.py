@@ -138,8 +138,9 @@ def _program(command: str) -> Agent:
             f"`{_PROGRAM}:` needs a command.", hint=f"Such as `--agent '{_PROGRAM}:some-agent --json-stream'`."
         )
     from trunkline.agents.external.jsonstream import JsonStreamAgent
+    from trunkline.base.own_python import safe_python
 
-    return JsonStreamAgent(argv, name=os.path.basename(argv[0]) or _PROGRAM)
+    return JsonStreamAgent(safe_python(argv), name=os.path.basename(argv[0]) or _PROGRAM)
 
 
 def _profiled(profile: str) -> Agent:

@@ -109,7 +109,7 @@ def _adjusted(profile: Profile, options: _Options) -> Profile:
         raise ConfigError(f"`--cwd`: `{cwd}` is not a directory.")
     if "{{" in cwd:
         raise ConfigError(f"`--cwd`: `{cwd}` would be taken for a placeholder.", hint="Go there, and write `--cwd .`.")
-    return profile.replace(cwd=cwd)
+    return profile.replace(cwd=cwd, strange_cwd=True)
 
 
 def _variable(text: str) -> tuple[str, str]:

@@ -55,6 +55,19 @@ def test_arguments_to_resume_come_before_the_others_and_only_with_a_session() ->
     assert make(TurnRequest("hi", session_id="S1"), **resume).argv == ("agent", "--resume", "S1", "-p", "hi")
 
 
+def test_python_takes_no_modules_from_a_directory_that_is_not_the_profiles() -> None:
+    command, safe = ("python3", "-m", "agent"), ("python3", "-P", "-m", "agent")
+    assert make(command=command).argv == safe
+    assert make(command=command, cwd="/rooms/{{SESSION_NAME}}").argv == safe
+    assert launch(Profile(command).placed("/somewhere"), TurnRequest("hi"), BRIDGE).argv == safe
+    # Who names the directory means what lies in it.
+    assert make(command=command, cwd="/mine").argv == command
+
+
+def test_a_message_is_no_python() -> None:
+    assert make("python3", command=("tool",), args=("{{MESSAGE}}", "-m", "x")).argv == ("tool", "python3", "-m", "x")
+
+
 def test_without_a_directory_a_profile_is_at_home_where_the_bridge_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

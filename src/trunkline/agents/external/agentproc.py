@@ -98,8 +98,7 @@ class AgentProcAgent:
 
     async def open(self, request: OpenRequest) -> AgentProcConversation:
         """Begin or resume a dialogue. The program is started by its first turn."""
-        profile = self.profile if self.profile.cwd is not None else self.profile.replace(cwd=request.workspace)
-        return AgentProcConversation(profile, request, self._environ)
+        return AgentProcConversation(self.profile.placed(request.workspace), request, self._environ)
 
 
 class AgentProcConversation:

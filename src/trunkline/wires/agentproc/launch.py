@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from trunkline.base.own_python import safe_python
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.codec import VARIABLES, Dialogue, turn_environment, whole
@@ -165,6 +166,8 @@ def _argv(profile: Profile, turn: TurnRequest, values: Values, environ: Mapping[
     resume_args = profile.resume_args if turn.session_id else ()
     program, *first = profile.command
     templates = (_at_home(program, environ), *first, *resume_args, *profile.args)
+    if profile.cwd is None or profile.strange_cwd or from_the_chat(profile.cwd):
+        templates = safe_python(templates)
     argv = tuple([_for_system(fill(text, values)) for text in templates])
     for text in argv:
         if "\0" in text or len(text) > _SURELY_SHORT:

@@ -9,7 +9,7 @@ import pytest
 
 from trunkline.wires.agentproc import hub
 from trunkline.wires.agentproc.profile import Profile
-from trunkline.wires.agentproc.profile.check import beside, problem
+from trunkline.wires.agentproc.profile.check import beside, examine, problem
 
 NOWHERE = {"PATH": "/nowhere", "HOME": "/nowhere"}
 HERE = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere"}
@@ -54,3 +54,13 @@ def test_a_program_beside_the_profile_is_told_with_what_to_write(tmp_path: Path)
     assert beside(profile, "./agent.py") == 'It lies beside the profile: write "{{PROFILE_DIR}}/agent.py", or `cwd: .`.'
     assert beside(profile, "other.py") is None
     assert beside(profile.replace(directory=None), "agent.py") is None
+
+
+def test_a_module_in_a_directory_that_may_be_anybodys_is_told_to_be_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").touch()
+    profile = Profile((sys.executable, "-m", "agent"), directory=str(tmp_path))
+    (warning,) = examine(profile.placed(str(tmp_path)), HERE).warnings
+    assert "The module `agent` is looked for among what is installed" in warning
+    assert "`cwd: .`" in warning
+    assert examine(profile.replace(cwd="."), HERE).warnings == ()
+    assert examine(Profile((sys.executable, "-m", "other")).placed(str(tmp_path)), HERE).warnings == ()

@@ -29,6 +29,8 @@ class Profile(Value):
     args: tuple[str, ...] = ()
     stdin: Literal["none", "message"] = "none"
     cwd: str | None = None
+    strange_cwd: bool = False
+    """Whether `cwd` was not chosen by the profile: what lies there is no part of the agent. No file says it."""
     env: Mapping[str, str] = {}
     plain_env: Mapping[str, str] = {}
     """Variables that are given as they are, over those of `env`. No file has them: whoever runs the agent does."""
@@ -58,3 +60,7 @@ class Profile(Value):
     """Where the profile's file lies: `{{PROFILE_DIR}}`, and what a relative `cwd` is relative to."""
     warnings: tuple[str, ...] = ()
     """What is odd about the file and no reason to refuse it."""
+
+    def placed(self, directory: str) -> Profile:
+        """The same, to be run in a directory if the profile does not say where."""
+        return self if self.cwd is not None else self.replace(cwd=directory, strange_cwd=True)

@@ -87,8 +87,8 @@ def problem(profile: Profile, environ: Mapping[str, str], directory: str | None 
     `directory` is where the agent runs if the profile does not say. If that is not known either, nothing is said about
     what is relative to it.
     """
-    if profile.cwd is None and directory is not None:
-        profile = profile.replace(cwd=directory)
+    if directory is not None:
+        profile = profile.placed(directory)
     found = examine(profile, environ)
     if not found.problems or (profile.cwd is None and _is_relative(profile)):
         return None
@@ -256,6 +256,14 @@ def _warnings(profile: Profile, prepared: Launch, found: Sequence[Variable]) -> 
             "`permission` keeps the agent's input open for answers: one that reads its input to the end would wait for "
             'ever. If it speaks 0.4, say `protocol: "0.4"`; else leave `permission` out.'
         )
+    if "-P" in prepared.argv and not {"-P"} & {*profile.command, *profile.args}:
+        module = prepared.argv[(*prepared.argv, "-m").index("-m") + 1 :][:1]
+        for name in module:
+            if any(os.path.exists(os.path.join(prepared.cwd or os.getcwd(), name + end)) for end in ("", ".py")):
+                yield (
+                    f"The module `{name}` is looked for among what is installed, and not in the directory where the "
+                    "agent runs, which may be anybody's. If it lies beside this file, say `cwd: .`."
+                )
     if (what := _may_be_an_option(profile)) is not None:
         yield f"A message that begins with `-` may be taken for an option. Put `--` in front of `{what}`."
 
