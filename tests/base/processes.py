@@ -9,11 +9,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.process import Child
 from trunkline.base.process_pump import pump
 
-#: Generous: a test that waits this long has failed, not the machine.
-PATIENCE_SECONDS = 10.0
 LOOK_SECONDS = 0.005
 
 #: Starts a daemon in the old way: fork, setsid, fork. Prints its pid. `sys.argv[1:]` is what it runs.

@@ -5,12 +5,30 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.deadlines import Deadlines
 
-PATIENCE_SECONDS = 10
+
+@contextmanager
+def held(keeper: Deadlines) -> Iterator[None]:
+    """Nothing is done within, whatever the time is."""
+    gate, waits = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        waits.set()
+        gate.wait()
+
+    keeper.at(time.monotonic(), hold)
+    assert waits.wait(PATIENCE_SECONDS)
+    try:
+        yield
+    finally:
+        gate.set()
 
 
 def test_it_is_done_at_its_time_in_order() -> None:
@@ -21,8 +39,9 @@ def test_it_is_done_at_its_time_in_order() -> None:
         order.append("late")
         done.set()
 
-    keeper.at(now + 0.1, last)
-    keeper.at(now + 0.05, lambda: order.append("early"))
+    with held(keeper):
+        keeper.at(now + 0.1, last)
+        keeper.at(now + 0.05, lambda: order.append("early"))
     assert done.wait(PATIENCE_SECONDS)
     assert order == ["early", "late"]
     assert time.monotonic() >= now + 0.1
@@ -31,10 +50,11 @@ def test_it_is_done_at_its_time_in_order() -> None:
 def test_what_is_cancelled_is_not_done() -> None:
     keeper, done, order = Deadlines(), threading.Event(), []
     now = time.monotonic()
-    never = keeper.at(now + 0.05, lambda: order.append("never"))
-    keeper.at(now + 0.1, done.set)
-    never.cancel()
-    never.cancel()
+    with held(keeper):
+        never = keeper.at(now + 0.05, lambda: order.append("never"))
+        keeper.at(now + 0.1, done.set)
+        never.cancel()
+        never.cancel()
     assert done.wait(PATIENCE_SECONDS)
     assert order == []
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.provider import HANG, StubProvider
 from trunkline.base import http
 
@@ -105,7 +106,7 @@ assert "httpx._main" not in sys.modules
 http.load()
 import httpx._main
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=20)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE_SECONDS)
 
 
 async def test_an_answer_is_read_whole_and_no_further_than_anybody_wants() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.unmeasured import unmeasured
 from trunkline.agents import registry
 from trunkline.agents.external.jsonstream import JsonStreamAgent
@@ -35,7 +36,9 @@ def repository(tmp_path: Path) -> Path:
 
 def run(repository: Path, *command: str, path: str = "/usr/bin:/bin") -> subprocess.CompletedProcess[str]:
     environ = {**unmeasured(), "PATH": path, "TRUNKLINE_PROVIDER": "mock"}
-    return subprocess.run(command, cwd=repository, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, cwd=repository, env=environ, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+    )
 
 
 @pytest.mark.process

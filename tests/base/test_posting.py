@@ -11,12 +11,12 @@ from contextlib import suppress
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.provider import BREAK, HANG, Gate, Reply, Request, StubProvider
 from trunkline.base import http, posting, posting_direct
 from trunkline.base.posting import ConnectionFailed, Poster, Response, poster, why_unmade
 from trunkline.base.posting_direct import Direct
 
-CONNECT_SECONDS = 10.0
 #: Nobody is there: the port of a proxy that is never asked, since what runs on this machine is not behind it.
 NOBODY = "http://127.0.0.1:9"
 
@@ -35,7 +35,7 @@ async def asks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 
 async def post(asks: Poster, url: str, body: bytes = b"{}", **headers: str) -> Response:
-    return await asks.post(url, headers, body, connect=CONNECT_SECONDS)
+    return await asks.post(url, headers, body, connect=PATIENCE_SECONDS)
 
 
 async def whole(answer: Response) -> bytes:
@@ -115,7 +115,7 @@ async def test_an_answer_that_nobody_wants_any_more_is_cut_off(asks: Poster) -> 
         assert await anext(answer.pieces()) == b"x"
         await answer.close()
         await answer.close()
-        async with asyncio.timeout(CONNECT_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await stub.requests[0].left.wait()
 
 
@@ -127,7 +127,7 @@ async def test_a_question_that_is_given_up_leaves_no_connection(asks: Poster) ->
 
     async with StubProvider(late) as stub:
         asking = asyncio.create_task(_read(asks, stub.url))
-        async with asyncio.timeout(CONNECT_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await gate.reached.wait()
             asking.cancel()
             with suppress(asyncio.CancelledError):

@@ -6,13 +6,13 @@ import signal
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.base.processes import (
     DAEMONIZE,
-    PATIENCE_SECONDS,
     exists,
     is_alive,
     python,
@@ -21,14 +21,15 @@ from tests.base.processes import (
     run_parent,
     until,
 )
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base import process, process_tree, watchdog
 from trunkline.base.process import TREE_VARIABLE, Child, SpawnError, StderrTail, child_env, exit_code, spawn
 
 pytestmark = pytest.mark.process
 
-LONG = "60"
-#: Long enough that a test which uses it up has failed.
-LONG_GRACE = 20.0
+LONG = "600"
+#: Longer than a test may take: one that uses it up has failed.
+LONG_GRACE = 600.0
 
 
 def open_fds() -> set[str]:
@@ -104,9 +105,7 @@ def test_waiting_has_an_end() -> None:
 
 def test_a_tree_that_obeys_is_gone_at_once() -> None:
     with spawn(["sleep", LONG]) as child:
-        begun = time.monotonic()
         assert child.terminate_tree(LONG_GRACE) == 143
-        assert time.monotonic() - begun < LONG_GRACE / 2
         assert child.gone
 
 
@@ -115,7 +114,7 @@ def test_a_child_that_ignores_sigterm_is_killed_after_its_grace() -> None:
         assert read_line(child.stdout) == "ready"
         begun = time.monotonic()
         assert child.terminate_tree(0.2) == 137
-        assert 0.2 <= time.monotonic() - begun < 0.2 + PATIENCE_SECONDS
+        assert time.monotonic() - begun >= 0.2
         assert not is_alive(child.pid)
 
 
@@ -138,17 +137,17 @@ def test_the_rest_of_the_group_has_the_same_grace_as_its_leader(tmp_path: Path) 
 @pytest.mark.parametrize(
     "script",
     [
-        pytest.param("sleep 60 & echo $!", id="same group"),
-        pytest.param("set -m; sleep 60 & echo $!", id="own group"),
-        pytest.param("setsid sleep 60 & echo $!", id="own session"),
-        pytest.param("setsid -f sh -c 'echo $$; exec sleep 60'", id="own session, orphaned"),
+        pytest.param("sleep 600 & echo $!", id="same group"),
+        pytest.param("set -m; sleep 600 & echo $!", id="own group"),
+        pytest.param("setsid sleep 600 & echo $!", id="own session"),
+        pytest.param("setsid -f sh -c 'echo $$; exec sleep 600'", id="own session, orphaned"),
     ],
 )
 @pytest.mark.parametrize("end", [Child.close, Child.kill_tree, lambda child: child.terminate_tree(0.1)])
 @pytest.mark.parametrize("leader", ["ends", "lives"])
 def test_what_a_leader_started_ends_with_the_tree(script: str, end: object, leader: str) -> None:
     assert callable(end)
-    with spawn(["bash", "-c", script + ("" if leader == "ends" else "; sleep 60")]) as child:
+    with spawn(["bash", "-c", script + ("" if leader == "ends" else "; sleep 600")]) as child:
         descendant = int(read_line(child.stdout))
         if leader == "ends":
             assert child.wait(PATIENCE_SECONDS) == 0
@@ -168,7 +167,7 @@ def test_a_daemon_that_forked_twice_is_found_by_its_cookie() -> None:
 
 
 def test_a_descendant_that_cleared_its_environment_is_found_through_its_living_parent() -> None:
-    script = "env -i setsid sh -c 'echo $$; exec sleep 60' & wait"
+    script = "env -i setsid sh -c 'echo $$; exec sleep 600' & wait"
     with spawn(["sh", "-c", script]) as child:
         descendant = int(read_line(child.stdout))
         until(lambda: b"sleep" in Path(f"/proc/{descendant}/cmdline").read_bytes())
@@ -186,7 +185,7 @@ def test_a_descendant_in_the_middle_of_exec_is_looked_at_again(monkeypatch: pyte
         return None if pid == stray and looks <= 2 else watchdog_read(pid)
 
     watchdog_read = watchdog.read_cookies
-    with spawn(["setsid", "-f", "sh", "-c", "echo $$; exec sleep 60"]) as child:
+    with spawn(["setsid", "-f", "sh", "-c", "echo $$; exec sleep 600"]) as child:
         stray = int(read_line(child.stdout))
         child.wait(PATIENCE_SECONDS)
         monkeypatch.setattr(watchdog, "read_cookies", read)
@@ -271,15 +270,12 @@ def test_many_threads_may_end_one_tree() -> None:
 
 def test_sixty_four_children_live_at_once_and_leave_nothing() -> None:
     before = open_fds()
-    children = [spawn(["cat"], stdin="pipe") for _ in range(64)]
-    try:
+    with ExitStack() as stack:
+        children = [stack.enter_context(spawn(["cat"], stdin="pipe")) for _ in range(64)]
         for number, child in enumerate(children):
             assert child.stdin is not None
             os.write(child.stdin, b"%d\n" % number)
         assert [read_line(child.stdout) for child in children] == [str(number) for number in range(64)]
-    finally:
-        for child in children:
-            child.close()
     assert not [child.pid for child in children if exists(child.pid)]
     assert len(open_fds()) <= len(before) + 1  # the watchdog's pipe, if this was the first spawn
 
@@ -288,7 +284,7 @@ def test_no_descriptor_and_no_zombie_is_left() -> None:
     spawn(["true"]).close()
     before = open_fds()
     for _ in range(5):
-        with spawn(["sh", "-c", "sleep 60 & echo x"], stdin="pipe") as child:
+        with spawn(["sh", "-c", "sleep 600 & echo x"], stdin="pipe") as child:
             read_all(child)
         with pytest.raises(SpawnError):
             spawn(["no-such-program"], stdin="pipe")
@@ -333,7 +329,7 @@ with spawn(["sh", "-c", "exit 7"]) as child:
 
 def test_a_status_that_somebody_else_took_is_255_and_the_tree_still_ends() -> None:
     parent = """
-child = spawn(["sh", "-c", "setsid sleep 60 & echo $!"])
+child = spawn(["sh", "-c", "setsid sleep 600 & echo $!"])
 sleeper = int(os.read(child.stdout, 100))
 os.waitpid(child.pid, 0)
 print(child.wait(5), os.path.exists(f"/proc/{sleeper}"))
@@ -347,15 +343,14 @@ def test_a_descendant_of_another_user_does_not_hold_us(monkeypatch: pytest.Monke
     def refuse(pidfd: int, number: int) -> None:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
-    with spawn(["bash", "-c", "setsid sleep 60 & echo $!"]) as child:
+    with spawn(["bash", "-c", "setsid sleep 600 & echo $!"]) as child:
         stranger = int(read_line(child.stdout))
         until(lambda: os.getsid(stranger) == stranger)
         child.wait(PATIENCE_SECONDS)
         with monkeypatch.context() as patch:
             patch.setattr(signal, "pidfd_send_signal", refuse)
-            begun = time.monotonic()
+            patch.setattr(process_tree, "KILL_SECONDS", LONG_GRACE)
             child.close()
-            assert time.monotonic() - begun < process_tree.KILL_SECONDS
     assert child.gone
     os.kill(stranger, signal.SIGKILL)
 
@@ -365,7 +360,7 @@ def test_orphans_that_the_system_gives_to_us_are_reaped_too() -> None:
 import ctypes
 PR_SET_CHILD_SUBREAPER = 36
 ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
-with spawn(["sh", "-c", "setsid sleep 60 & sleep 60 & echo $!"]) as child:
+with spawn(["sh", "-c", "setsid sleep 600 & sleep 600 & echo $!"]) as child:
     child.wait(5)
     os.read(child.stdout, 100)
 with open(f"/proc/self/task/{os.getpid()}/children") as children:

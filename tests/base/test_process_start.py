@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.base.processes import PATIENCE_SECONDS, read_all, run_parent
+from tests.base.processes import read_all, run_parent
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.process import SpawnError, spawn
 
 pytestmark = pytest.mark.process

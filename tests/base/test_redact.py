@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.redact import MASK, RedactingFilter, Redactor
 from trunkline.base.values import Value
 
@@ -292,5 +293,7 @@ def test_importing_it_imports_nothing_heavy() -> None:
         "import sys, json; before = set(sys.modules); import trunkline.base.redact;"
         "print(*sorted(m for m in set(sys.modules) - before if not m.startswith('trunkline')))"
     )
-    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=20)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE_SECONDS
+    )
     assert not {"logging", "urllib", "pathlib", "asyncio", "hashlib"} & set(done.stdout.split())

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.stdio import READ_BYTES, StdinReader
 
-SECONDS = 10
 #: Turns of the event loop, more than any hand-over between it and a thread takes.
 TURNS = 50
 
@@ -37,13 +37,13 @@ class Taken:
         self.on_chunk()
 
     async def until(self, chunks: int) -> None:
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while self.chunks < chunks:
                 self.changed.clear()
                 await self.changed.wait()
 
     async def end(self) -> None:
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await self.ended.wait()
 
 
@@ -62,7 +62,7 @@ class Reads:
             if read_fd != fd:
                 return real(read_fd, length)
             self.begun += 1
-            self.gate.wait(SECONDS)
+            self.gate.wait(PATIENCE_SECONDS)
             data = real(read_fd, length)
             self.done += 1
             return data
@@ -84,7 +84,7 @@ def threads() -> list[threading.Thread]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not condition():  # noqa: ASYNC110  (another thread makes it true, and cannot wake this loop)
             await asyncio.sleep(0)
 
@@ -243,7 +243,7 @@ def test_a_loop_that_is_closed_first_leaves_no_thread_behind(monkeypatch: pytest
 
         def read(read_fd: int, length: int) -> bytes:
             if read_fd == fd:
-                go.wait(SECONDS)
+                go.wait(PATIENCE_SECONDS)
             return real(read_fd, length)
 
         async def leave() -> None:
@@ -254,7 +254,7 @@ def test_a_loop_that_is_closed_first_leaves_no_thread_behind(monkeypatch: pytest
         asyncio.run(leave())
         go.set()
         for thread in threads():
-            thread.join(SECONDS)
+            thread.join(PATIENCE_SECONDS)
         assert threads() == []
     assert complaints == []
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.values import Value
 
 
@@ -134,5 +135,7 @@ def test_defining_values_imports_no_dataclasses() -> None:
         "import sys; before = set(sys.modules); import trunkline.base.values;"
         "print(bool({'dataclasses', 'inspect'} & (set(sys.modules) - before)))"
     )
-    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=20)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE_SECONDS
+    )
     assert done.stdout.strip() == "False"
