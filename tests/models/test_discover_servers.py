@@ -11,6 +11,7 @@ from tests.models.model_servers import EMBEDDER, GEMMA, NOBODY, QWEN, VECTORS, j
 from tests.support.loop import until
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.provider import HANG, Reply, StubProvider
+from trunkline.base import http
 from trunkline.models import discover_servers
 from trunkline.models.discover_servers import LocalServer, find_servers, ollama_url
 
@@ -112,3 +113,23 @@ async def test_an_address_that_makes_no_sense_is_nobody_there(url: str) -> None:
 )
 def test_every_form_of_ollamas_address_is_understood(host: str, url: str) -> None:
     assert ollama_url(host) == url
+
+
+async def test_a_server_does_not_pay_for_the_time_that_it_takes_to_load_our_client(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps: list[str] = []
+
+    def client(**options: Any) -> Any:
+        steps.append("client")
+        return make_client(**options)
+
+    def timeout(seconds: float) -> asyncio.Timeout:
+        steps.append("time")
+        return start_time(seconds)
+
+    make_client, start_time = http.client, asyncio.timeout
+    monkeypatch.setattr(http, "client", client)
+    monkeypatch.setattr(asyncio, "timeout", timeout)
+    await find_servers(NOBODY, "")
+    assert steps[:2] == ["client", "time"]

@@ -91,7 +91,8 @@ class _Probe:
 
 async def _within_time(ask: Any, url: str) -> LocalServer | None:
     try:
-        async with asyncio.timeout(PROBE_SECONDS), http.client(secure=url.startswith("https:")) as client:
+        # The client first: the server is not to pay for what we take to load it, which is long on a busy machine.
+        async with http.client(secure=url.startswith("https:")) as client, asyncio.timeout(PROBE_SECONDS):
             server: LocalServer | None = await ask(_Probe(client, url))
             return server
     except (TimeoutError, ValueError):
