@@ -4,7 +4,8 @@
   the person who runs it. Changes to the environment are undone after each test.
 - `require` is for components that cannot always be had (a server, a browser, a fuzzer). Their absence is listed at the
   end of the run; with CI=true it fails the test.
-- A run that leaves a process behind fails, and names the test that started it.
+- A run that leaves a process behind fails, and names the test that started it. What else a test that failed did not
+  come to close is closed before the next one.
 - Several test processes get the files whose tests take long first, so that none is alone with them in the end.
 """
 
@@ -14,12 +15,14 @@ import asyncio
 import functools
 import gc
 import itertools
+import logging
 import os
 import signal
+import sys
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -80,6 +83,7 @@ _MEASURED_EXAMPLES = 20
 
 _home_numbers = itertools.count()
 _leftovers_key = pytest.StashKey[list[str]]()
+_failed_key = pytest.StashKey[bool]()
 
 
 def require(component: str, available: bool, hint: str) -> None:
@@ -184,6 +188,39 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         test.inner_test = one_example
         if next(examples) > _MEASURED_EXAMPLES + 1:
             measuring.start()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        item.stash[_failed_key] = True
+    return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """A test that failed takes no other with it: what it did not come to close ends here.
+
+    Python keeps its frames until the next test runs, and that one would fail for the sockets that are found open then.
+    """
+    filtered = {logger: list(logger.filters) for logger in _loggers() if logger.filters}
+    result = yield
+    if item.stash.get(_failed_key, False):
+        for name in ("last_exc", "last_type", "last_value", "last_traceback"):
+            vars(sys).pop(name, None)
+        told, sys.unraisablehook = sys.unraisablehook, lambda _: None
+        try:
+            gc.collect()
+        finally:
+            sys.unraisablehook = told
+        for logger in _loggers():
+            logger.filters[:] = filtered.get(logger, [])
+    return result
+
+
+def _loggers() -> list[logging.Logger]:
+    return [logger for logger in logging.root.manager.loggerDict.values() if isinstance(logger, logging.Logger)]
 
 
 def pytest_collection_finish() -> None:

@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 # Each runs a pytest of its own.
 pytestmark = pytest.mark.process
 
-CONFTEST = (Path(__file__).parent.parent / "conftest.py").read_text(encoding="utf-8")
+# What is left running here never goes by itself, and nobody need wait for it.
+NO_GRACE = "_LEFTOVER_GRACE_SECONDS = 0.0\n"
+CONFTEST = (Path(__file__).parent.parent / "conftest.py").read_text(encoding="utf-8") + NO_GRACE
+# As in pyproject.toml: what goes wrong in a destructor fails the test in which that happens.
+UNRAISABLE = "error::pytest.PytestUnraisableExceptionWarning"
 NEEDS_A_THING = """
     from conftest import require
 
@@ -97,6 +101,23 @@ def _runs(pid: int) -> bool:
         return b") Z" not in Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
         return False
+
+
+def test_a_test_that_fails_takes_no_other_with_it(inner: pytest.Pytester) -> None:
+    inner.makepyfile("""
+        import gc, logging, socket
+
+        def test_that_fails():
+            logging.getLogger("a.library").addFilter(lambda _: False)
+            left_open, peer = socket.socketpair()
+            assert left_open is peer
+
+        def test_that_comes_next(caplog):
+            gc.collect()
+            logging.getLogger("a.library").warning("hear me")
+            assert "hear me" in caplog.text
+    """)
+    inner.runpytest_subprocess("-W", "error::ResourceWarning", "-W", UNRAISABLE).assert_outcomes(passed=1, failed=1)
 
 
 def test_secrets_and_settings_of_the_machine_are_out_of_sight(
