@@ -6,13 +6,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents import script
 from trunkline.agents.scripted import ScriptedAgent
 from trunkline.core.agent import Conversation, Decision, OpenRequest
 from trunkline.core.events import Event, TextDelta, ToolRequested, UserMessage
-
-# Far longer than any turn here needs, shorter than the suite's own limit.
-PATIENCE_SECONDS = 10.0
 
 Decide = Callable[[ToolRequested], Decision | None]
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.helpers import PATIENCE_SECONDS, MemoryJournal, agent_of, play, request, text_of
+from tests.agents.helpers import MemoryJournal, agent_of, play, request, text_of
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents.player import ScriptedCrash
 from trunkline.agents.scripted import ScriptedConversation
 from trunkline.core.agent import AddHistory, AddMcpServer, Agent, Approve, Conversation, Decision, Deny, SetOptions

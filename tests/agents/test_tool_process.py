@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.agents.helpers import PATIENCE_SECONDS, agent_of, play, request
+from tests.agents.helpers import agent_of, play, request
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents import tool_process
 from trunkline.agents.tool_process import ByteClip, Ran
 from trunkline.base.redact import Redactor
@@ -78,11 +78,11 @@ async def test_a_flood_is_cut_in_the_middle(tmp_path: Path) -> None:
 STUBBORN = """
 import os, signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
 with open("pids.new", "w") as file:
     file.write(f"{os.getpid()} {child.pid}")
 os.rename("pids.new", "pids")
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -123,12 +123,11 @@ async def test_cancel_ends_a_stubborn_tree_in_time(tmp_path: Path) -> None:
     await anext(stream)
     coming = asyncio.ensure_future(anext(stream))
     pids = await pids_in(tmp_path)
-    begun = time.monotonic()
     await conversation.cancel()
     async with asyncio.timeout(PATIENCE_SECONDS):
         assert await coming == ToolCancelled("t1", "Stopped by user")
         assert await anext(stream) == TurnEnded("cancelled")
-    assert time.monotonic() - begun < STOP_SECONDS
+    assert tool_process.GRACE_SECONDS < STOP_SECONDS / 2
     assert [pid for pid in pids if is_alive(pid)] == []
     await conversation.close()
 
@@ -159,8 +158,18 @@ async def test_the_program_is_the_result_unless_the_script_says_otherwise(more: 
     assert events[2] == ToolFinished("call-1-1", "Bash", status, output)  # type: ignore[arg-type]  # a parameter
 
 
-async def test_a_long_program_shows_that_it_lives() -> None:
-    agent = agent_of("turns: [{steps: [{tool: {name: Bash, run: [sleep, '0.3']}}]}]", progress_seconds=0.05)
-    events = await play(await agent.open(request()), decide=lambda _: Approve())
-    assert [event.call_id for event in events if isinstance(event, Progress)][:3] == ["call-1-1"] * 3
-    assert events[-1] == TurnEnded("success")
+async def test_a_long_program_shows_that_it_lives(tmp_path: Path) -> None:
+    wait = "until [ -e go ]; do sleep 0.01; done"
+    agent = agent_of(f"turns: [{{steps: [{{tool: {{name: Bash, run: [sh, -c, '{wait}']}}}}]}}]", progress_seconds=0.01)
+    conversation = await agent.open(request(workspace=str(tmp_path)))
+    shown: list[str | None] = []
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        async for event in conversation.turn(UserMessage("go")):
+            if isinstance(event, ToolRequested):
+                await conversation.decide(event.call_id, Approve())
+            if isinstance(event, Progress):
+                shown.append(event.call_id)
+                if len(shown) == 3:
+                    (tmp_path / "go").touch()
+    assert shown[:3] == ["call-1-1"] * 3
+    assert event == TurnEnded("success")

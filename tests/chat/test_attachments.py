@@ -147,7 +147,6 @@ def test_what_has_become_a_link_since_it_was_found_does_not_go(tmp_path: Path) -
     assert Folder(str(tmp_path / "files"), "memory", "c").copy(str(tmp_path / "a.png"), 1, 1000) is None
 
 
-@pytest.mark.timeout(5)
 def test_a_pipe_to_which_nobody_writes_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.png")
     assert Folder(str(tmp_path / "files"), "memory", "c").copy(str(tmp_path / "a.png"), 1, 1000) is None

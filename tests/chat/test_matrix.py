@@ -13,6 +13,7 @@ import pytest
 
 from tests.conftest import require
 from tests.support import loop
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.synapse_scripted import ME, Answer, Asked, Scripted, scripted
 from trunkline.chat.matrix import client, stream
 from trunkline.chat.matrix.content import BUTTONS
@@ -23,9 +24,6 @@ ROOM = "!room:here"
 ANN = "@ann:here"
 YES, NO = Button("✅ Approve", "a:1"), Button("❌ Deny", "d:1")
 HELLO = {"type": "m.room.message", "event_id": "$hello", "sender": ANN, "content": {"msgtype": "m.text", "body": "hi"}}
-
-#: Long after a busy machine is done. Only what hangs is ended by it.
-PATIENCE_SECONDS = 25.0
 
 
 @pytest.fixture

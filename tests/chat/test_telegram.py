@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.telegram_server import TelegramServer
 from trunkline.chat.commands import NAMES
 from trunkline.chat.platform import Button, Inbound, NotNow, Platform, Pressed, SendFailed
@@ -18,9 +19,6 @@ from trunkline.core.faults import ConfigError
 
 GROUP = -10050
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
-
-#: Long after a busy machine is done. Only what hangs is ended by it.
-PATIENCE_SECONDS = 25.0
 
 
 class Clock:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.chat.platform import Gone, Inbound, SendFailed
 from trunkline.chat.terminal.platform import LONGEST_LINE, MOST_LINES, TerminalPlatform
 
@@ -41,7 +42,7 @@ def pipes() -> Iterator[Pipes]:
 
 async def received(platform: TerminalPlatform, count: int | None = None) -> list[Inbound]:
     items: list[Inbound] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         async for item in platform.receive():
             assert isinstance(item, Inbound)
             items.append(item)
@@ -136,7 +137,7 @@ async def test_a_terminal_shows_an_answer_as_it_comes_and_asks_for_more(monkeypa
         message = await platform.send("terminal", "one", key="k")
         await platform.edit("terminal", message, "one two")
         shown = b""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not shown.endswith(b"\n> "):
                 shown += await asyncio.to_thread(os.read, ours, 1000)
         greeting, _, answer = shown.partition(b"hello\r\n")

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.support.fake_cli import install_fake
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.cli import agentproc_hub, table
 from trunkline.wires.agentproc import hub
 from trunkline.wires.agentproc.profile.file import find
@@ -185,7 +186,7 @@ def test_run_takes_the_options_of_run_for_a_profile_of_ours_alone(
 @pytest.mark.process
 def test_the_echo_is_there_to_try_a_bridge_with(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "trunkline", "agentproc", "hub", "run", "echo-agent", "--message", "hello there"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False, cwd=tmp_path)
     assert (done.stdout, done.returncode) == ("hello there\n", 0), done.stderr
 
 

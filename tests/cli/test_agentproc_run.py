@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from tests.base.processes import is_alive, until
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.unmeasured import unmeasured
 from trunkline.cli import agentproc_run
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.messages import Attachment
 from trunkline.wires.agentproc.profile import Profile
 
-PATIENCE_SECONDS = 20
 COMMAND = (sys.executable, "-m", "trunkline", "agentproc", "run")
 
 Write = Callable[..., str]

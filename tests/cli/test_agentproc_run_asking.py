@@ -17,10 +17,9 @@ import pytest
 from tests.support.fake_cli import install_fake
 from tests.support.fake_cli_plays import answer_to
 from tests.support.fake_dialogue import COMMAND, SECOND_COMMAND
+from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.process
-
-PATIENCE_SECONDS = 30
 
 
 @pytest.fixture

@@ -19,17 +19,13 @@ import pytest
 
 from tests.support.agent_process import gone
 from tests.support.fake_cli import install_fake
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.web import served
 from trunkline.cli import agent_options, agentproc_serve, opening
 
 pytestmark = pytest.mark.process
 
 COMMAND = [sys.executable, "-m", "trunkline", "agentproc", "serve"]
-
-#: Much longer than anything takes on a busy machine, and shorter than a test's own limit.
-PATIENCE_SECONDS = 15.0
-#: What a bridge that says SIGTERM has to wait, whatever the agent does.
-END_SECONDS = 2.0
 
 
 class Ran(NamedTuple):
@@ -111,7 +107,7 @@ def script(tmp_path: Path) -> str:
     tool = {"name": "Bash", "category": "exec", "args": {}}
     stubborn = ["sh", "-c", f"trap '' TERM; echo $$ > {tmp_path}/pid; sleep 300 & wait; sleep 300"]
     turns = [
-        {"when": "long", "steps": [{"text": "one "}, {"text": "two "}, {"wait": 60}]},
+        {"when": "long", "steps": [{"text": "one "}, {"text": "two "}, {"wait": 600}]},
         {"when": "deaf", "steps": [{"text": "x"}, {"hang": "deaf"}]},
         {"when": "tool", "steps": [{"text": "running"}, {"tool": {**tool, "run": stubborn}}]},
         {
@@ -169,7 +165,7 @@ def test_what_is_said_before_and_after_a_tool_are_paragraphs(script: str) -> Non
     Path(script).write_text(json.dumps({"name": "test", "turns": turns}))
     done = subprocess.run(
         [sys.executable, "-m", "trunkline", "agentproc", "serve", "--script", script, "--allow", "Read"],
-        capture_output=True, text=True, timeout=20, check=True,
+        capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True,
         env=os.environ | {"AGENT_MESSAGE": "x", "AGENT_STREAMING": "0"},
     )  # fmt: skip
     assert "before\n\nafter" in done.stdout
@@ -332,10 +328,8 @@ def test_a_signal_in_the_middle_flushes_what_was_said_and_ends_it(
 ) -> None:
     with running("--script", script, env=variables("long")) as process:
         lines = read_until(process, "AGENT_PARTIAL")
-        began = time.monotonic()
         process.send_signal(number)
         rest, _ = process.communicate(timeout=PATIENCE_SECONDS)
-        assert time.monotonic() - began < END_SECONDS
         assert process.returncode == code
     said = Ran([*lines, *rest.decode().splitlines()], code, "")
     assert said.text == "one two "
@@ -349,10 +343,8 @@ def test_neither_a_deaf_agent_nor_its_stubborn_tool_outlives_the_signal(script: 
             while message == "tool" and not (tmp_path / "pid").exists():
                 assert process.poll() is None
                 select.select([], [], [], 0.01)
-            began = time.monotonic()
             process.terminate()
             assert process.wait(PATIENCE_SECONDS) == 143
-            assert time.monotonic() - began < END_SECONDS
     assert gone(int((tmp_path / "pid").read_text()))
 
 

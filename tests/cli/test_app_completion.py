@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base import paths
 from trunkline.cli.app import COMMANDS
 from trunkline.store.files import FileStore
 
 pytestmark = pytest.mark.process
 
-PATIENCE_SECONDS = 25.0
 PROGRAM = str(Path(sys.executable).with_name("trunkline"))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.unmeasured import unmeasured
 
 pytestmark = pytest.mark.process
@@ -24,7 +25,7 @@ def trunkline(folder: Path, *arguments: str) -> str:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     return done.stdout + done.stderr

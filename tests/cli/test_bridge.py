@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.base.processes import until
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.config import user_file
 from trunkline.chat.delivery.rows import Rows, TextBody
 from trunkline.chat.delivery.states import MessageState
@@ -38,7 +39,12 @@ def own(text: str) -> None:
 @pytest.mark.process
 def test_what_is_piped_in_is_answered_and_the_bridge_ends(tmp_path: Path) -> None:
     done = subprocess.run(
-        [*RUN, "--agent", "echo"], input=b"hello\n", capture_output=True, cwd=tmp_path, timeout=20, check=False
+        [*RUN, "--agent", "echo"],
+        input=b"hello\n",
+        capture_output=True,
+        cwd=tmp_path,
+        timeout=PATIENCE_SECONDS,
+        check=False,
     )
     assert (done.returncode, done.stdout) == (0, b"hello\n"), done.stderr
     assert done.stderr == b"Serving terminal. Ctrl-C ends it.\n"
@@ -57,7 +63,7 @@ def test_a_signal_ends_the_turn_with_a_notice(tmp_path: Path, number: signal.Sig
             process.stdin.flush()
             until(begun.exists)
             process.send_signal(number)
-            said, _ = process.communicate(timeout=20)
+            said, _ = process.communicate(timeout=PATIENCE_SECONDS)
         finally:
             process.kill()
     assert process.returncode == 128 + number
@@ -106,7 +112,9 @@ def test_a_key_that_is_missing_is_told_with_the_file_to_write_it_in() -> None:
 @pytest.mark.process
 def test_an_agent_that_cannot_answer_is_warned_about_if_another_one_answers_first(tmp_path: Path) -> None:
     own('[bridge.agents]\necho = "echo"\nbroken = "agentproc:broken.yaml"\n')
-    done = subprocess.run(RUN, input=b"hello\n", capture_output=True, cwd=tmp_path, timeout=20, check=False)
+    done = subprocess.run(
+        RUN, input=b"hello\n", capture_output=True, cwd=tmp_path, timeout=PATIENCE_SECONDS, check=False
+    )
     assert (done.returncode, done.stdout) == (0, b"hello\n"), done.stderr
     path = Path(user_file()).with_name("broken.yaml")
     assert f"warning: the agent `broken` cannot answer. There is no profile `{path}`." in done.stderr.decode()

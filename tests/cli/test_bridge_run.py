@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.chat_bridge import Stage
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.chat.bridge import Bridge
 from trunkline.chat.delivery.rows import Rows
 from trunkline.chat.delivery.store import ChatStore
@@ -162,7 +163,13 @@ def test_answers_that_nobody_can_read_are_a_failure_and_leave_nothing_behind(
     argv = [sys.executable, "-m", "trunkline", "bridge", "run", "terminal", "--agent", "echo"]
     try:
         done = subprocess.run(
-            argv, input=b"one\ntwo\n", stdout=writing, stderr=subprocess.PIPE, cwd=tmp_path, timeout=20, check=False
+            argv,
+            input=b"one\ntwo\n",
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            timeout=PATIENCE_SECONDS,
+            check=False,
         )
     finally:
         os.close(writing)

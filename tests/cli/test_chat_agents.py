@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents import registry
-
-PATIENCE_SECONDS = 20
 
 #: How to start each agent. One that is added to the registry must be added here.
 FLAGS = {"coder": ["--provider", "mock"], "echo": [], "scripted": ["--script", "tour"]}

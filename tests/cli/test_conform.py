@@ -7,12 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.base.processes import until
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.redact import Redactor
 from trunkline.cli import conform_run
 from trunkline.cli.conform import command
@@ -197,16 +198,14 @@ def test_ctrl_c_ends_it_with_130_and_leaves_nothing_running(tmp_path: Path) -> N
     agent = tmp_path / "agent.py"
     agent.write_text(
         f"import os, time\nopen({str(tmp_path / 'pid.new')!r}, 'w').write(str(os.getpid()))\n"
-        f"os.rename({str(tmp_path / 'pid.new')!r}, {str(tmp_path / 'pid')!r})\ntime.sleep(60)\n"
+        f"os.rename({str(tmp_path / 'pid.new')!r}, {str(tmp_path / 'pid')!r})\ntime.sleep(600)\n"
     )
     arguments = [sys.executable, "-m", "trunkline", "conform", "jsonstream", "--", sys.executable, str(agent)]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-        deadline = time.monotonic() + 20
-        while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        until((tmp_path / "pid").exists)
         target = int((tmp_path / "pid").read_text())
         running.send_signal(signal.SIGINT)
-        running.communicate(timeout=10)
+        running.communicate(timeout=PATIENCE_SECONDS)
     assert running.returncode == 130
     with pytest.raises(ProcessLookupError):
         os.kill(target, 0)

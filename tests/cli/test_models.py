@@ -16,11 +16,10 @@ from click.testing import CliRunner, Result
 
 from tests.support.hub_server import REPOSITORY, Hub, gguf, hub_serving
 from tests.support.package_index import Index, Model, serving, settings_of_nobody
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.extras import install_hint
 from trunkline.cli import models, table
 from trunkline.models import catalog, fetch_http, installed
-
-PATIENCE_SECONDS = 20.0
 
 
 @pytest.fixture(autouse=True)

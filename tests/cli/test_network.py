@@ -14,6 +14,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.cli import network, serving
 from trunkline.core.configuration import settled
 from trunkline.core.faults import ConfigError
@@ -140,8 +141,8 @@ def test_it_serves_until_a_signal_and_keeps_everything_under_its_home(tmp_path: 
             line = process.stderr.readline().decode()
             found = re.fullmatch(r"The network is ready: (http://127\.0\.0\.1:\d+)/ \(Ctrl-C ends it\.\)\n", line)
             assert found, line
-            assert httpx.get(f"{found[1]}/readyz", timeout=10).json() == {"ok": True}
-            assert httpx.get(f"{found[1]}/communities", timeout=10).status_code == 200
+            assert httpx.get(f"{found[1]}/readyz", timeout=PATIENCE_SECONDS).json() == {"ok": True}
+            assert httpx.get(f"{found[1]}/communities", timeout=PATIENCE_SECONDS).status_code == 200
             process.send_signal(signal.SIGTERM)
             assert process.wait(10) == 128 + signal.SIGTERM
             assert process.stderr.read() == b""

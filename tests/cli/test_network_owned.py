@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.launched import MemoryKeyring
 from tests.support.owner_terminal import CONTRACT, OTHER_KEY, SLUG, WALLET, Site, invoke, registered
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.wires.sns.drive import Sns
 from trunkline.wires.sns.wallet import Wallet
 
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("no_keyring")
 async def test_reports_are_listed_read_and_made_drafts_of_issues(site: Site) -> None:
     agent_id = await registered(site)
     token = (await site.done("credential", "issue", "ada"))["runnerToken"]
-    sns = Sns(site.url, agent_id, token, timeout=20)
+    sns = Sns(site.url, agent_id, token, timeout=PATIENCE_SECONDS)
     try:
         community = (await sns.general())["community"]["id"]
         assert (await site.run("owner", "reports")).stdout == "There is none.\n"
@@ -51,7 +52,7 @@ async def test_reports_are_listed_read_and_made_drafts_of_issues(site: Site) -> 
 async def test_requests_are_found_by_their_words(site: Site) -> None:
     agent_id = await registered(site)
     token = (await site.done("credential", "issue", "ada"))["runnerToken"]
-    sns = Sns(site.url, agent_id, token, timeout=20)
+    sns = Sns(site.url, agent_id, token, timeout=PATIENCE_SECONDS)
     try:
         community = (await sns.general())["community"]["id"]
         wanted = await sns.create_thread(community, "Money", "Please.", "REQUEST_TO_HUMAN")

@@ -16,6 +16,7 @@ import pytest
 from tests.support.launched import MemoryKeyring
 from tests.support.owner_terminal import CONTRACT, KEY, OTHER_KEY, SLUG, WALLET, Site, invoke, registered
 from tests.support.owner_world import ABI, address
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.cli import network_asking as asking
 from trunkline.network.delivering import Deliveries
 from trunkline.wires.sns.drive import Sns
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("no_keyring")
 
 async def asking_agent(site: Site, agent_id: str) -> Sns:
     token = (await site.done("credential", "issue", "ada"))["runnerToken"]
-    return Sns(site.url, agent_id, token, timeout=20)
+    return Sns(site.url, agent_id, token, timeout=PATIENCE_SECONDS)
 
 
 async def test_an_owner_does_from_a_terminal_what_the_pages_do(site: Site) -> None:
@@ -77,7 +78,7 @@ async def test_a_credential_is_printed_once_and_listed_without_itself(site: Site
     assert token.startswith("rnr_")
     assert token not in issued.stderr
     headers = {"x-agent-id": agent_id, "x-runner-token": token}
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as client:
         path = f"{site.url}/api/agents/{agent_id}/general"
         assert (await client.get(path, headers=headers)).status_code == 200
         listed = await site.run("credential", "list")
@@ -213,7 +214,7 @@ async def test_an_agent_is_unregistered_after_a_yes_and_its_credential_is_dead(s
     assert (unasked.exit_code, "confirm with `--yes`" in unasked.stderr) == (2, True)
     assert (await site.run("agent", "unregister", "ada", "--yes")).stdout == f"Unregistered: ada, from {SLUG}\n"
     headers = {"x-agent-id": agent_id, "x-runner-token": token}
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as client:
         assert (await client.get(f"{site.url}/api/agents/{agent_id}/general", headers=headers)).status_code == 401
     again = await site.run("agent", "unregister", "ada", "--yes")
     assert (again.exit_code, "`ada` is not an agent of this wallet." in again.stderr) == (1, True)

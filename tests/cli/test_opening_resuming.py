@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents.echo import EchoAgent
 from trunkline.base import paths
 from trunkline.base.vocabulary import Mode
@@ -30,7 +31,6 @@ from trunkline.core.faults import SessionHeld, SessionNotFound
 from trunkline.core.session import Session
 from trunkline.store.files import FileStore
 
-PATIENCE_SECONDS = 20
 HERE, THERE = "/here", "/there"
 
 

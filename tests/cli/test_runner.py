@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import sys
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.support.launched import ORIGIN, SECRET, MemoryKeyring, keys, launcher
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.provider import HANG, Reply, StubProvider
 from tests.support.sns_stub import AGENT, SLUG, TOKEN, SnsStub
 from trunkline.base.config import user_file
@@ -30,9 +30,6 @@ from trunkline.runner.launcher import Launcher, serve
 
 #: The command by itself: what `trunkline runner` runs.
 PROGRAM = "from trunkline.cli.runner import command; command()"
-PATIENCE_SECONDS = 20
-#: What SIGTERM may take.
-END_SECONDS = 10
 
 
 @pytest.fixture
@@ -152,7 +149,8 @@ async def test_agents_are_started_shown_and_stopped(sns: SnsStub, tmp_path: Path
         wrong = await ask("status", secret="wrong")
         assert (wrong.exit_code, wrong.output) == (1, "Error: Unauthorized\n")
         port = int(url.rpartition(":")[2])
-        async with httpx.AsyncClient(base_url=url, headers={"x-runner-secret": SECRET}) as http:
+        headers = {"x-runner-secret": SECRET}
+        async with httpx.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE_SECONDS) as http:
             entries = (await http.get("/runner/log", params={"agentId": AGENT})).json()["entries"]
         assert {(entry["port"], entry["direction"]) for entry in entries} == {(port, "agent_to_runner")}
         told = (await ask("log", AGENT, "--limit", "1")).output
@@ -259,7 +257,7 @@ serving.serve(work)
         assert started.stderr is not None
         assert await asyncio.wait_for(started.stderr.readline(), PATIENCE_SECONDS) == b"ready\n"
         started.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(started.wait(), END_SECONDS) == 128 + signal.SIGTERM
+        assert await asyncio.wait_for(started.wait(), PATIENCE_SECONDS) == 128 + signal.SIGTERM
     finally:
         if started.returncode is None:
             started.kill()
@@ -309,7 +307,7 @@ async def test_what_ran_runs_again_after_kill_9_and_sigterm_ends_it_in_time_thou
     secret.write_text(SECRET + "\n")
     async with StubProvider(lambda request: Reply([HANG])) as model:
         brain = {"kind": "openai", "baseUrl": f"{model.url}/v1", "model": "stub", "apiKey": {"env": "AGENT_CREDENTIAL"}}
-        given = agent_config(sns, brain=brain, timeoutSec=60)
+        given = agent_config(sns, brain=brain, timeoutSec=600)
         by_environment = given | {"runnerToken": {"env": "AGENT_CREDENTIAL"}}
         with_secrets = given | {"agentId": "another"}
         async with process(home, secret) as first:
@@ -328,10 +326,8 @@ async def test_what_ran_runs_again_after_kill_9_and_sigterm_ends_it_in_time_thou
             assert status["runningAgentIds"] == [AGENT]
             other = next(each for each in status["agents"] if each["agentId"] == "another")
             assert (other["state"], other["missingSecrets"]) == ("waiting for secrets", ["runnerToken"])
-            before = time.monotonic()
             second.process.send_signal(signal.SIGTERM)
-            assert await asyncio.wait_for(second.process.wait(), END_SECONDS) == 128 + signal.SIGTERM
-            assert time.monotonic() - before < END_SECONDS
+            assert await asyncio.wait_for(second.process.wait(), PATIENCE_SECONDS) == 128 + signal.SIGTERM
     known = json.loads((home / "runner/agents.json").read_text())["agents"]
     assert {name: entry["wanted"] for name, entry in known.items()} == {AGENT: True, "another": True}
     assert_no_secret_under(home)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.provider import HANG, StubProvider
 from tests.support.provider_streams import openai_text
 from tests.support.sns_stub import AGENT, SLUG, TOKEN, SnsStub
@@ -21,7 +22,6 @@ pytestmark = pytest.mark.process
 
 #: The command by itself: what `trunkline runner once` runs.
 PROGRAM = "from trunkline.cli.runner_once import command; command()"
-PATIENCE_SECONDS = 20
 
 
 @pytest.fixture

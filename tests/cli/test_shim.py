@@ -13,14 +13,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.provider import StubProvider
 from tests.support.provider_streams import openai_text
 from trunkline import __version__
 from trunkline.base.config import user_file
 from trunkline.cli import agent, app, shim
-
-#: Much longer than anything takes on a busy machine, and shorter than a test's own limit.
-PATIENCE_SECONDS = 20.0
 
 
 def write(directory: Path, *options: str) -> Path:

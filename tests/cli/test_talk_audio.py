@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.cli import talk_audio
 from trunkline.cli.talk_audio import MAX_PIECES, Speakers, open_microphone, open_speakers
 from trunkline.core.faults import ConfigError
@@ -65,7 +66,7 @@ async def test_a_program_plays_all_in_order_and_falls_silent_at_once(
     speakers = await open_speakers()
     speakers.play(Sound(b"ab" * 5000, 22050))
     speakers.play(Sound(b"cd", 22050))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await silent(speakers)
     assert heard.read_bytes() == b"ab" * 5000 + b"cd"
     assert "-r 22050 -c 1" in heard.with_suffix(".args").read_text()
@@ -75,7 +76,7 @@ async def test_a_program_plays_all_in_order_and_falls_silent_at_once(
     before = speakers.playing
     speakers.stop()
     assert (before, speakers.playing) == (True, False)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await speakers.close()
     speakers.play(Sound(b"ab", 22050))
     assert not speakers.playing

@@ -10,13 +10,13 @@ import signal
 import ssl
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from tests.conftest import require
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_process import tryll_process
 from tests.support.tryll_served import Peer, echo, served
 from trunkline.agents.coder.agent import Coder
@@ -201,16 +201,14 @@ async def _talk(port: int, process: subprocess.Popen[bytes]) -> None:
         assert (bool(answers[0].text), complete.status) == (True, m.TurnStatus.SUCCESS)
     assert await peer.refused(m.CreateAgentRequest(2, echo(), "agent:coder")) == 3003
     agent = await peer.agent("mock-slow")
-    peer.say(m.SendMessageRequest(3, agent, " ".join(["word"] * 2000)))
+    peer.say(m.SendMessageRequest(3, agent, " ".join(["word"] * 10_000)))
     await peer.get(m.AnswerText)
     process.send_signal(signal.SIGTERM)
-    began = time.monotonic()
     last = None
     while (heard := await peer.hear()) is not None:
         last = heard if isinstance(heard, m.TurnComplete) else last
     assert last is not None
     assert last.status == m.TurnStatus.CANCELLED
-    assert time.monotonic() - began < 8
     peer.writer.close()
 
 
@@ -223,7 +221,9 @@ def certificate(tmp_path: Path) -> Path:
     name = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
     files = ["-keyout", str(place.with_suffix(".key")), "-out", str(place)]
     kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    subprocess.run([str(openssl), "req", "-x509", *kind, *name, *files], check=True, timeout=20, capture_output=True)
+    subprocess.run(
+        [str(openssl), "req", "-x509", *kind, *name, *files], check=True, timeout=PATIENCE_SECONDS, capture_output=True
+    )
     return place
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.cli import table, up
 from trunkline.cli.app import COMMANDS
 from trunkline.cli.up_services import services
@@ -26,7 +27,6 @@ from trunkline.exchange.alone import alone
 
 pytestmark = pytest.mark.process
 
-PATIENCE_SECONDS = 25.0
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found through /proc")
 UP = (sys.executable, "-m", "trunkline", "up")
 TOUR = (*UP, "--tour")

@@ -75,7 +75,7 @@ def test_habits_name_checks_that_exist() -> None:
 
 @pytest.mark.process
 @pytest.mark.long
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 async def test_an_agent_that_follows_the_protocol_passes_every_check() -> None:
     results = await results_of("GoodAgent", jobs=4)
     assert [(result.check.id, result.reason) for result in results if result.verdict != "passed"] == []

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents import script
 from trunkline.conform.jsonstream.prompts import PROMPTS
 from trunkline.conform.jsonstream.stage import Stage, Target
@@ -32,7 +33,7 @@ NOT_EXERCISED = ["js.start.no-key"]
 @pytest.mark.long
 @pytest.mark.timeout(240)
 async def test_the_scripted_agent_passes_every_check() -> None:
-    target = Target(COMMAND, {}, timeout=20.0)
+    target = Target(COMMAND, {}, timeout=PATIENCE_SECONDS)
     results, records = await SUITE.run(SUITE.select(()), lambda name: Stage(target, name), jobs=2)
     assert [(each.check.id, each.reason) for each in results if each.verdict == "failed"] == []
     assert [each.check.id for each in results if each.verdict == "not exercised"] == NOT_EXERCISED
@@ -45,7 +46,7 @@ NOBODY = {"ANTHROPIC_API_KEY": "sk-ant-of-nobody"}
 
 @pytest.mark.process
 async def test_a_missing_key_is_told_before_ready() -> None:
-    target = Target((sys.executable, "-m", "trunkline", "agent", "--json-stream"), NOBODY, timeout=20.0)
+    target = Target((sys.executable, "-m", "trunkline", "agent", "--json-stream"), NOBODY, timeout=PATIENCE_SECONDS)
     checks = SUITE.select(["js.start.no-key"])
     (result,), _ = await SUITE.run(checks, lambda name: Stage(target, name), jobs=1)
     assert (result.verdict, result.reason) == ("passed", "")

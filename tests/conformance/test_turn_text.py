@@ -15,6 +15,7 @@ from tests.agents.helpers import MemoryJournal, play, request, text_of
 from tests.support.host import Host
 from tests.support.invoked import invoke
 from tests.support.loop import until
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import Served, served
 from tests.wires.agentproc.test_serve import Bridge
 from tests.wires.tryll import foreign_client
@@ -117,7 +118,10 @@ async def journal(place: Place) -> str:
 async def talk(place: Place) -> str:
     said = []
     options = TalkOptions("mock", "mock", "mock", graph=place.graph)
-    async with await TryllTalk.open(place.server.host, place.server.port, options) as conversation, asyncio.timeout(10):
+    async with (
+        await TryllTalk.open(place.server.host, place.server.port, options) as conversation,
+        asyncio.timeout(PATIENCE_SECONDS),
+    ):
         await conversation.say(MESSAGE)
         while not isinstance(event := await conversation.next_event(), Answered):
             if isinstance(event, AnswerPiece):

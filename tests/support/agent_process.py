@@ -22,10 +22,12 @@ COMMAND = (sys.executable, "-m", "trunkline", "agent", "--json-stream")
 class AgentProcess:
     """The process; killed at the end of the block if it is still there."""
 
+    command: tuple[str, ...] = COMMAND
+
     def __init__(self, *arguments: str, **popen: Any) -> None:
         pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         pipes |= popen
-        self.process: subprocess.Popen[bytes] = subprocess.Popen([*COMMAND, *arguments], **pipes)
+        self.process: subprocess.Popen[bytes] = subprocess.Popen([*self.command, *arguments], **pipes)
         self.lines: list[dict[str, Any]] = []
         self._buffer = b""
         self._others_worked = _children_worked()

@@ -1,9 +1,8 @@
-"""The coding agent when it is stopped, or ended: soon, with nothing left running, and fit to go on."""
+"""The coding agent when it is stopped, or ended: with nothing left running, and fit to go on."""
 
 from __future__ import annotations
 
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -26,11 +25,6 @@ pytestmark = pytest.mark.process
 
 both = pytest.mark.parametrize("provider", PROVIDERS)
 
-#: What a person who pressed a button waits.
-STOP_SECONDS = 1.0
-#: What a host that quits waits.
-EXIT_SECONDS = 2.0
-
 RUN_FAMILY = ("Bash", {"command": FAMILY})
 
 
@@ -42,8 +36,7 @@ def test_an_answer_that_is_stopped_lets_go_of_the_provider_and_stays_in_the_conv
         agent.message("Count.")
         while not text_of(agent.lines).endswith("three"):
             agent.line()
-        lines, seconds = agent.stop()
-        assert seconds < STOP_SECONDS
+        lines = agent.stop()
         assert [line["type"] for line in lines] == ["stream_end"]
         # One says at the beginning what it has read, the other at the end.
         assert ("usage" in lines[0]) is (provider == "anthropic")
@@ -60,8 +53,7 @@ def test_a_stop_ends_a_command_with_all_that_it_started(tmp_path: Path, provider
         agent.approve(agent.request())
         agent.until("tool_running")
         pids = family(tmp_path)
-        lines, seconds = agent.stop()
-        assert seconds < STOP_SECONDS
+        lines = agent.stop()
         assert len(of(lines, "tool_cancelled")) + len(of(lines, "tool_result")) == 1
         assert all_gone(pids)
         assert text_of(agent.ask("What happened?", "m2")) == "Sorry."
@@ -75,8 +67,7 @@ def test_a_stop_settles_the_calls_that_wait_for_approval(tmp_path: Path, provide
     with coding(tmp_path, two, says("All right."), provider=provider) as agent:
         agent.message("Write both.")
         wanted = [agent.request()["call_id"], agent.request()["call_id"]]
-        lines, seconds = agent.stop()
-        assert seconds < STOP_SECONDS
+        lines = agent.stop()
         assert sorted(line["call_id"] for line in of(lines, "tool_cancelled")) == sorted(wanted)
         agent.send(type="tool_approve", call_id=wanted[0])
         assert agent.until("error")[-1]["error"]["code"] == "protocol_error"
@@ -111,8 +102,7 @@ def test_what_a_stopped_command_had_printed_reaches_the_model_with_the_next_mess
         agent.message("Run it.")
         agent.approve(agent.request())
         eventually((tmp_path / "started").exists, "the command was started")
-        lines, seconds = agent.stop()
-        assert seconds < STOP_SECONDS
+        lines = agent.stop()
         assert [line["reason"] for line in of(lines, "tool_cancelled")] == ["Stopped by user"]
         agent.ask("What happened?", "m2")
         ((_, text),) = [result for said in agent.asked.said for result in said.results]
@@ -127,9 +117,7 @@ def test_an_end_within_a_command_takes_it_along(tmp_path: Path, way: str, code: 
         agent.message("Run it.")
         agent.approve(agent.request())
         pids = family(tmp_path)
-        began = time.monotonic()
         assert (agent.end() if way == "eof" else agent.kill(signal.SIGTERM)) == code
-        assert time.monotonic() - began < EXIT_SECONDS
         assert all_gone(pids)
         assert [line["type"] for line in agent.rest()][-1] == "stream_end"
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.agents.helpers import PATIENCE_SECONDS, MemoryJournal, play, request, text_of
+from tests.agents.helpers import MemoryJournal, play, request, text_of
 from tests.base.processes import is_alive, until
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents import registry
 from trunkline.agents.external import agentproc_run
 from trunkline.agents.external.agentproc import AgentProcAgent
@@ -112,7 +113,7 @@ async def test_the_session_of_a_turn_that_failed_is_kept(sh: Script) -> None:
 
 
 async def test_a_timeout_is_a_fault_of_its_own_kind(sh: Script) -> None:
-    conversation = await sh("sleep 60", timeout_secs=0.3, kill_grace_secs=0.1).open(request())
+    conversation = await sh("sleep 600", timeout_secs=0.3, kill_grace_secs=0.1).open(request())
     events = await play(conversation)
     assert isinstance(events[-2], core.Failed)
     assert events[-2].kind == "timeout"
@@ -196,7 +197,7 @@ async def test_a_stopped_turn_ends_and_the_next_one_waits_for_the_process(sh: Sc
 
 async def test_a_session_that_is_closed_gives_the_program_one_signal_and_its_grace(sh: Script, tmp_path: Path) -> None:
     end = f"echo term >> {tmp_path}/heard; sleep 1; echo AGENT_SESSION:late; echo done >> {tmp_path}/heard; exit 0"
-    agent = sh(f"""trap '{end}' TERM; echo 'AGENT_PARTIAL:"x"'; sleep 60 & wait""")
+    agent = sh(f"""trap '{end}' TERM; echo 'AGENT_PARTIAL:"x"'; sleep 600 & wait""", kill_grace_secs=PATIENCE_SECONDS)
     session = await Session.open(agent, MemoryLog("s"), Policy())
     events = session.subscribe()
     session.submit(UserMessage("go"))
@@ -210,11 +211,11 @@ async def test_a_session_that_is_closed_gives_the_program_one_signal_and_its_gra
 
 
 async def test_a_program_that_ignores_its_end_is_killed_after_the_grace(sh: Script, tmp_path: Path) -> None:
-    script = f"""trap '' TERM; echo $$ > {tmp_path}/pid; echo 'AGENT_PARTIAL:"x"'; while :; do sleep 60; done"""
+    script = f"""trap '' TERM; echo $$ > {tmp_path}/pid; echo 'AGENT_PARTIAL:"x"'; while :; do sleep 600; done"""
     conversation = await sh(script, kill_grace_secs=0.3).open(request())
     turn = conversation.turn(UserMessage("go"))
     assert await anext(turn) == core.TextDelta("x")
-    async with asyncio.timeout(conversation.close_seconds):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await conversation.close()
     assert not is_alive(int((tmp_path / "pid").read_text()))
 

@@ -13,6 +13,7 @@ import pytest
 from tests.support.fake_cli import EXIT_CRASHED, install_fake
 from tests.support.fake_cli_plays import answer_to
 from tests.support.fake_dialogue import COMMAND, SECOND_COMMAND
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents.external.agentproc import AgentProcAgent
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.approvals import Policy
@@ -37,7 +38,6 @@ from trunkline.wires.agentproc.messages import Ignored, Said, TurnRequest
 
 pytestmark = pytest.mark.process
 
-PATIENCE_SECONDS = 30.0
 both = pytest.mark.parametrize("name", ["claude-code", "codex"])
 
 Decide = Callable[[Session, ToolRequested], None]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.loop import until
 from tests.support.misbehaving import argv, end, has_ended, notices, said, talk
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents.external.jsonstream import JsonStreamAgent
@@ -21,7 +22,7 @@ from trunkline.core.events import Envelope, Event, ToolRequested, UserMessage
 from trunkline.core.faults import AgentFailed, AgentTimeout, ConfigError
 from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
-from trunkline.wires.jsonstream.drive import DrivenConversation, Timing
+from trunkline.wires.jsonstream.drive import Connection, DrivenConversation, Timing
 
 pytestmark = pytest.mark.process
 
@@ -218,10 +219,18 @@ async def test_capabilities_are_what_the_program_says() -> None:
     ],
 )
 async def test_a_program_that_cannot_work_is_reported_when_it_is_opened(
-    habit: str, fault: type[Exception], text: str
+    habit: str, fault: type[Exception], text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    async def await_ready(self: Connection, seconds: float) -> None:
+        # A busy machine takes its time to start a program; this one's time begins when it has said what it does.
+        await until(self._stderr.text)
+        await really(self, 0.1)
+
+    really = Connection._await_ready
+    if habit == "mute":
+        monkeypatch.setattr(Connection, "_await_ready", await_ready)
     with pytest.raises(fault, match=text):
-        async with opened(habit, options={"ready_seconds": 0.5}):
+        async with opened(habit, options={"ready_seconds": PATIENCE_SECONDS}):
             pass
 
 

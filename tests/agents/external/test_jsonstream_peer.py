@@ -24,7 +24,7 @@ from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
 from trunkline.core.usage import NOTHING_USED, Usage
 from trunkline.store.files import FileStore
-from trunkline.wires.jsonstream.drive import DrivenConversation
+from trunkline.wires.jsonstream.drive import DrivenConversation, Timing
 
 pytestmark = pytest.mark.process
 
@@ -71,7 +71,9 @@ def agent(workspace: Path) -> JsonStreamAgent:
     script = workspace / "script.json"
     script.write_text(json.dumps(SCRIPT), encoding="utf-8")
     command = [sys.executable, "-m", "trunkline", "agent", "--json-stream", "--agent", "scripted"]
-    return JsonStreamAgent([*command, "--script", str(script)], name="peer")
+    # On a busy machine a program that leaves by itself may take longer than people would wait for it.
+    timing = Timing(close=PATIENCE_SECONDS, stop=PATIENCE_SECONDS)
+    return JsonStreamAgent([*command, "--script", str(script)], name="peer", timing=timing)
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.agents.helpers import MemoryJournal, play, request, text_of
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_stub import HANG_UP, TryllStub, echo, held
 from trunkline.agents.external.tryll import TryllAgent, TryllConversation
 from trunkline.core.agent import AddHistory, SetOptions
@@ -107,7 +108,7 @@ async def test_cancel_stops_the_turn_on_the_server(stub: TryllStub) -> None:
     stub.answers[m.SendMessageRequest] = held
     conversation = await opened(stub)
     turn = conversation.turn(UserMessage("x"))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await anext(turn)
         await conversation.cancel()
         events = [event async for event in turn]
@@ -160,7 +161,7 @@ async def test_the_journal_has_what_the_server_keeps_of_an_answer_that_was_stopp
     journal = MemoryJournal()
     conversation = await opened(stub, journal=journal)
     turn = conversation.turn(UserMessage("x"))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await anext(turn)
         await conversation.cancel()
         assert [event async for event in turn][-1] == TurnEnded("cancelled")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import Served, served
 from tests.support.tryll_stub import TryllStub
 from tests.support.tryll_voice import silence, tone, words
@@ -46,14 +47,14 @@ async def opened(server: Served, options: TalkOptions = MOCK) -> TryllTalk:
 async def told(talk: TryllTalk) -> list[TalkEvent]:
     """All that is told up to the end."""
     found = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while (event := await talk.next_event()) is not None:
             found.append(event)
     return found
 
 
 async def until(talk: TryllTalk, kind: type[Any]) -> Any:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not isinstance(event := await talk.next_event(), kind):
             assert event is not None
     return event

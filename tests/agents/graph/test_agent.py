@@ -22,6 +22,7 @@ from tests.agents.graph.helpers import (
 )
 from tests.support.faults import number
 from tests.support.loop import until
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.turn import Delta, NodeNotice, Whole
 from trunkline.core.faults import AgentBusy, ProviderError
@@ -220,7 +221,7 @@ async def test_a_turn_that_is_cancelled_ends_so_and_the_agent_lives_on(params: A
     engine = Endless(silent=silent)
     made = await agent(graph(a=params), with_engine(engine), diagnostics=True)
     asyncio.get_running_loop().call_later(0.01, made.cancel)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         events = await take(made, "sing")
     assert end(events).status == TurnStatus.CANCELLED
     assert debug(events)["status"] == "Cancelled"

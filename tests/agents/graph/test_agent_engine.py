@@ -12,6 +12,7 @@ import pytest
 from tests.agents.graph.fake_agents import DONE, FakeAgents, problem, reply, said, stage
 from tests.support.fake_agent import FakeAgent
 from tests.support.loop import until
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import Peer, echo
 from trunkline.agents.graph import agent_engine
 from trunkline.agents.graph.agent_engine import HIGH_WATER, GraphClient, _Heard
@@ -284,5 +285,5 @@ async def test_an_agent_waits_for_a_reader_that_is_behind() -> None:
     assert behind == [True, False, True]
     heard.leave()
     show(core.TextDelta("x" * HIGH_WATER))
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await heard.drain()

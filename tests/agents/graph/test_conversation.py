@@ -11,6 +11,7 @@ import pytest
 
 from tests.agents.helpers import MemoryJournal, play, request, text_of
 from tests.support.fake_voice import FakeVoice
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents import registry
 from trunkline.agents.graph.conversation import GraphConversation, GraphFileAgent
 from trunkline.agents.graph.voices import VoicePool
@@ -101,7 +102,7 @@ async def test_a_stop_ends_the_turn_also_while_somebody_is_asked_and_the_convers
     journal = MemoryJournal()
     conversation = await opened(smith, options={"model": "mock-slow"}, journal=journal)
     events: list[Event] = []
-    async for event in conversation.turn(UserMessage("word " * 1000)):
+    async for event in conversation.turn(UserMessage("word " * 10_000)):
         events.append(event)
         if len(events) == 3:
             await conversation.cancel()
@@ -223,9 +224,9 @@ async def test_an_agent_that_a_person_names_may_be_any(tmp_path: Path) -> None:
 async def test_a_conversation_that_was_never_used_or_is_busy_closes(smith: GraphFileAgent) -> None:
     await (await opened(smith)).close()
     conversation = await opened(smith, options={"model": "mock-slow"})
-    turn = conversation.turn(UserMessage("word " * 1000))
+    turn = conversation.turn(UserMessage("word " * 10_000))
     assert isinstance(await anext(turn), TextDelta)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await conversation.close()
     assert not smith._hosts
 

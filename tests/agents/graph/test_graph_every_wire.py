@@ -14,6 +14,7 @@ import pytest
 from tests.cli.test_agentproc_serve import ran, variables
 from tests.support.agent_process import AgentProcess
 from tests.support.chat_bridge import Stage
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import served
 from trunkline.agents import registry
 from trunkline.agents.external.tryll import plain
@@ -29,7 +30,6 @@ from trunkline.wires.tryll.drive import Tryll
 pytestmark = pytest.mark.process
 
 SPEC = "graph:smith"
-PATIENCE_SECONDS = 25.0
 
 Ask = Callable[[Path, str], Awaitable[str]]
 

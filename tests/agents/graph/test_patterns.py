@@ -14,6 +14,7 @@ import pytest
 import regex
 
 from tests.support.loop import until
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import served
 from trunkline.agents.graph import patterns
 from trunkline.agents.graph.nodes import strings
@@ -48,7 +49,7 @@ async def test_a_session_has_one_thread_at_a_time_and_the_others_are_for_others(
     first, second, third = [asyncio.create_task(one.do(partial(work, number))) for number in range(3)]
     await until(lambda: begun)
     assert one.busy
-    assert await asyncio.wait_for(other.do(lambda _: "at once"), 5) == "at once"
+    assert await asyncio.wait_for(other.do(lambda _: "at once"), PATIENCE_SECONDS) == "at once"
     # Who is cancelled waits no longer, but what has begun takes its thread until it sees that.
     for cancelled in (first, second):
         cancelled.cancel()
@@ -99,7 +100,7 @@ async def test_what_no_thread_takes_leaves_the_turn_to_the_next_one() -> None:
     threads.shutdown()
     for _ in range(2):
         with pytest.raises(RuntimeError, match="shutdown"):
-            await asyncio.wait_for(aside.do(lambda _: 1), 5)
+            await asyncio.wait_for(aside.do(lambda _: 1), PATIENCE_SECONDS)
     assert not aside.busy
 
 
@@ -116,14 +117,19 @@ def test_a_pattern_that_comes_again_counts_once() -> None:
 async def test_no_pattern_takes_a_thread_that_others_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     used: list[threading.Thread] = []
     looks: list[float] = []
+    # So that all three come at once: the first is not through with its pattern before.
+    all_looked = threading.Event()
 
     def noted(
         found: Sequence[Any], text: str, start: int, seconds: float, left: patterns.Left = nobody_left, *, beside: bool
     ) -> int | None:
         if beside:
             used.append(threading.current_thread())
+            assert all_looked.wait(PATIENCE_SECONDS)
         else:
             looks.append(seconds)
+            if len(looks) == 3:
+                all_looked.set()
         return patterns.first(found, text, start, seconds, left, beside=beside)
 
     def compiled(self: PatternBook, lines: Sequence[str], left: patterns.Left) -> patterns.Patterns:

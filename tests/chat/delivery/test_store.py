@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base import paths
 from trunkline.chat.delivery import store as store_module
 from trunkline.chat.delivery.store import DEDUP_DAYS, FOR_THE_BRIDGE, ChatStore, KeptChat, Note
@@ -222,7 +223,9 @@ def test_no_two_processes_serve_one_platform_from_one_database(store: ChatStore)
         "try: store.claim('telegram')\n"
         "except ConfigError as error: print(error)\n"
     )
-    told = subprocess.run([sys.executable, "-c", script, store.path], capture_output=True, text=True, timeout=20)
+    told = subprocess.run(
+        [sys.executable, "-c", script, store.path], capture_output=True, text=True, timeout=PATIENCE_SECONDS
+    )
     assert f"Another bridge serves `telegram` from `{store.path}` (process {os.getpid()})" in told.stdout
     # It is over with the process that had it.
     store.claim("matrix")

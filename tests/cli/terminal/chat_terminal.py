@@ -18,11 +18,9 @@ from types import TracebackType
 from typing import Self
 
 from tests.cli.terminal.emulator import Emulator
+from tests.support.patience import PATIENCE_SECONDS
 
-#: Much longer than anything takes on a busy machine, and shorter than a test's own limit.
-PATIENCE_SECONDS = 20.0
 LOOK_SECONDS = 0.02
-HANG_UP_SECONDS = 8.0
 TRUNKLINE = (sys.executable, "-m", "trunkline")
 PROMPT = "\u276f"
 
@@ -70,7 +68,7 @@ class ChatTerminal:
         # A terminal that goes away takes its program with it.
         os.close(self._master)
         try:
-            self.process.wait(HANG_UP_SECONDS)
+            self.process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

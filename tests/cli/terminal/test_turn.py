@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal.emulator import Emulator
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.cli.chat_session import ChatOptions, EventQueue, TerminalSession, opening
 from trunkline.cli.terminal import turn as turns
 from trunkline.cli.terminal.paint import PROMPT, Painter
@@ -21,8 +22,7 @@ from trunkline.cli.terminal.view import View
 from trunkline.core.events import Envelope, UserMessage
 
 #: Longer than a test may take: whoever types does not stop typing.
-ENDLESS_SECONDS = 60.0
-PATIENCE_SECONDS = 20.0
+ENDLESS_SECONDS = 600.0
 
 SCRIPT = """
 turns:

@@ -124,8 +124,14 @@ class AnswersAtOnce(GoodAgent):
 
 @habit()
 class SilentForLong(GoodAgent):
+    """Until there is a file. `SILENT` names it, and the list on which it notes that it is silent."""
+
     def long(self) -> Iterator[str]:
-        time.sleep(0.5)
+        over, notes = os.environ["SILENT"].split(":")
+        with open(notes, "a") as silent:
+            silent.write("x")
+        while not os.path.exists(over):
+            time.sleep(0.01)
         yield "all of it"
 
     def on_term(self, *_: object) -> None:

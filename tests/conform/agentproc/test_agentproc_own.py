@@ -6,9 +6,11 @@ import sys
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.conform.agentproc.agent.stage import Stage as AgentStage
 from trunkline.conform.agentproc.agent.stage import Target as AgentTarget
 from trunkline.conform.agentproc.agent.suite import SUITES
+from trunkline.conform.agentproc.bridge import partials
 from trunkline.conform.agentproc.bridge.stage import Stage, Target
 from trunkline.conform.agentproc.bridge.suite import SUITE
 from trunkline.wires.agentproc.messages import Dialect
@@ -24,7 +26,7 @@ PATIENCE = 6.0
 
 @pytest.mark.process
 @pytest.mark.long
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 async def test_the_bridge_passes_every_check() -> None:
     target = Target((*RUN, "--json"), {}, timeout=2 * PATIENCE, patience=PATIENCE)
     results, _ = await SUITE.run(SUITE.select(()), lambda name: Stage(target, name), jobs=8)
@@ -35,8 +37,9 @@ async def test_the_bridge_passes_every_check() -> None:
 
 
 @pytest.mark.process
-async def test_the_bridge_shows_people_what_comes_as_it_comes() -> None:
-    target = Target(RUN, {}, timeout=2 * PATIENCE, patience=PATIENCE)
+async def test_the_bridge_shows_people_what_comes_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partials, "LIVE_SECONDS", PATIENCE_SECONDS)
+    target = Target(RUN, {}, timeout=2 * PATIENCE_SECONDS, patience=PATIENCE_SECONDS)
     checks = SUITE.select(["br.partial.live", "br.partial.decoded", "br.error.body", "br.error.stderr", "br.exit.same"])
     results, _ = await SUITE.run(checks, lambda name: Stage(target, name), jobs=8)
     assert [(each.check.id, each.reason) for each in results if each.verdict != "passed"] == []
@@ -44,7 +47,7 @@ async def test_the_bridge_shows_people_what_comes_as_it_comes() -> None:
 
 @pytest.mark.process
 @pytest.mark.long
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("dialect", SUITES)
 async def test_an_agent_that_is_served_passes_every_check(dialect: Dialect) -> None:
     argv = (*TRUNKLINE, "serve", "scripted", "--script", "conformance")

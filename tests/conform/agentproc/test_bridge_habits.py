@@ -51,7 +51,7 @@ def group(check: str) -> str:
 
 @pytest.mark.process
 @pytest.mark.long
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("slow", [False, True], ids=["at once", "in time"])
 async def test_a_bad_habit_fails_its_checks(slow: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SUITE, "gate", None)
@@ -76,7 +76,7 @@ def test_habits_name_checks_that_exist() -> None:
 
 @pytest.mark.process
 @pytest.mark.long
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 async def test_a_bridge_that_follows_the_protocol_passes_every_check() -> None:
     made = target("GoodBridge", 5.0)
     results, records = await SUITE.run(SUITE.select(()), lambda check: Stage(made, check), jobs=8)

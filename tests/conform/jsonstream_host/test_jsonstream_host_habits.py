@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conform.jsonstream_host.broken_hosts import HABITS
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.conform.jsonstream_host.stage import TIMEOUT_SECONDS, Stage, Target
 from trunkline.conform.jsonstream_host.suite import SUITE
 from trunkline.conform.kit import Check, CheckResult
@@ -38,7 +39,7 @@ async def unnoticed(name: str, fails: tuple[str, ...], slots: asyncio.Semaphore)
 
 @pytest.mark.process
 @pytest.mark.long
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 async def test_a_bad_habit_fails_its_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SUITE, "gate", None)
     slots = asyncio.Semaphore(HOSTS_AT_A_TIME)
@@ -61,7 +62,7 @@ class ShortLived(Target):
 
 @pytest.mark.process
 async def test_a_host_that_is_told_by_the_agents_own_end_has_not_given_it_up() -> None:
-    made = target("WaitsForEver")
+    made = target("WaitsForEver", patience=PATIENCE_SECONDS)
     checks = SUITE.select(("jh.ready.never",))
     (result,) = await results_of(ShortLived(made.argv, made.env, made.timeout, made.patience), checks)
     assert (result.verdict, result.reason) == ("failed", "the host went on until the agent ended by itself")
@@ -75,7 +76,7 @@ def test_every_check_is_failed_by_some_habit() -> None:
 
 @pytest.mark.process
 @pytest.mark.long
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("prompt", [False, True], ids=["told on its input", "told by an argument"])
 async def test_a_host_that_follows_the_protocol_passes_every_check(prompt: bool) -> None:
     made = target("GoodHost", patience=6.0, prompt=prompt)
@@ -87,7 +88,7 @@ async def test_a_host_that_follows_the_protocol_passes_every_check(prompt: bool)
 
 @pytest.mark.process
 @pytest.mark.long
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 async def test_our_own_host_passes_every_check() -> None:
     chat = (sys.executable, "-m", "trunkline", "chat", "jsonstream:{agent} --json-stream", "-p", "{prompt}")
     made = Target((*chat, "--auto-approve"), {}, timeout=45.0, patience=8.0)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conform.sns.network import Healthy
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.network.http.app import application
 from trunkline.network.network import Network, NetworkSettings
 from trunkline.network.open_database import open_database
@@ -21,5 +22,5 @@ async def healthy(tmp_path: Path) -> AsyncIterator[Healthy]:
     settings = NetworkSettings(app_origin="http://app.test", writes_per_minute=None, home=str(tmp_path))
     app = application(Network(database, settings, now=ahead))
     yield Healthy(app, ahead)
-    await asyncio.wait_for(app.state.housekeeping.close(), 10)
+    await asyncio.wait_for(app.state.housekeeping.close(), PATIENCE_SECONDS)
     await database.close()

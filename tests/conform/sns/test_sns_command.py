@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.conform.sns.network import Healthy
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.cli.conform_sns import command
 from trunkline.conform.sns.cast import CastAgent, Own
 from trunkline.conform.sns.exchange import Target
@@ -42,12 +43,12 @@ async def serving(folder: Path) -> AsyncIterator[str]:
     served = asyncio.create_task(
         serve(Network(database, NetworkSettings(home=str(folder))), "127.0.0.1", 0, stop, reachable)
     )
-    await asyncio.wait_for(ready.wait(), 10)
+    await asyncio.wait_for(ready.wait(), PATIENCE_SECONDS)
     try:
         yield places[0]
     finally:
         stop.set()
-        await asyncio.wait_for(served, 10)
+        await asyncio.wait_for(served, PATIENCE_SECONDS)
         await database.close()
 
 

@@ -50,7 +50,7 @@ async def test_our_server_passes_every_must_and_should(tmp_path: Path) -> None:
     assert all(record.export()["lines"] for record in records)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 async def test_a_bad_habit_fails_its_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SUITE, "gate", None)
     slots = asyncio.Semaphore(BESIDE)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents.graph.hearing.input import MAX_HOTWORDS, open_voice
 from trunkline.agents.graph.hearing.mock import MockUtterance
 from trunkline.agents.graph.hearing.real import RealUtterance
@@ -143,5 +144,7 @@ asyncio.run(Desk(Path(sys.argv[1])).open(InferenceEngine.MOCK))
 assert "numpy" in sys.modules
 """
     argv = [sys.executable, "-c", script, str(tmp_path)]
-    done = subprocess.run(argv, cwd=Path(__file__).parents[4], capture_output=True, text=True, check=True, timeout=20)
+    done = subprocess.run(
+        argv, cwd=Path(__file__).parents[4], capture_output=True, text=True, check=True, timeout=PATIENCE_SECONDS
+    )
     assert done.stdout.split() == ["False"]

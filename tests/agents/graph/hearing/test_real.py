@@ -11,6 +11,7 @@ import pytest
 
 from tests.agents.graph.hearing.world import AtOnce, Counter, Loudness, Told, World
 from tests.support.loop import run, until
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_voice import silence, tone
 from trunkline.agents.graph.hearing import threads
 from trunkline.agents.graph.hearing.pcm import PcmFormat
@@ -139,10 +140,10 @@ async def test_the_end_needs_what_is_not_known_yet_and_no_more() -> None:
 async def test_speech_is_detected_while_all_other_threads_are_busy() -> None:
     busy = threading.Event()
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
-    hostile = asyncio.ensure_future(asyncio.to_thread(busy.wait, 20))
+    hostile = asyncio.ensure_future(asyncio.to_thread(busy.wait))
     await asyncio.sleep(0)
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             world = World()
             await world.say(tone(200))
     finally:
@@ -157,14 +158,14 @@ async def test_who_has_many_microphones_keeps_nobody_else_waiting() -> None:
     class Stuck(Loudness):
         def feed(self, pcm: bytes) -> list[float]:
             blocked.append(len(pcm))
-            assert gate.wait(20)
+            gate.wait()
             return super().feed(pcm)
 
     session = DetectionThreads()
     many = [World(detector=Stuck, detection=session) for _ in range(8)]
     hostile = [asyncio.ensure_future(world.say(tone(1000), 10**6)) for world in many]
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await until(lambda: blocked)
             world = World()
             await world.say(tone(200))
@@ -246,7 +247,7 @@ async def test_a_recognizer_that_fails_is_complained_of_once_and_the_end_comes()
 async def test_an_engine_that_gives_up_by_itself_has_failed() -> None:
     world = World(hands_free=True)
     world.recognizer.fails = asyncio.CancelledError()
-    await asyncio.wait_for(world.say(tone(900) + silence(600)), 5)
+    await asyncio.wait_for(world.say(tone(900) + silence(600)), PATIENCE_SECONDS)
     assert [form_of(error.kind).tryll for error in world.told.errors] == [4100]
     assert (await world.end())[-1] == (Kind.UTTERANCE_FINAL, "")
 
@@ -272,7 +273,7 @@ async def test_nothing_is_told_of_what_was_cancelled() -> None:
     before = list(world.told.updates)
     world.utterance.cancel()
     world.recognizer.gate.set()
-    await asyncio.wait_for(ending, 5)
+    await asyncio.wait_for(ending, PATIENCE_SECONDS)
     assert world.told.updates == before
     assert world.recognizer.busy == 0
 
@@ -283,7 +284,7 @@ async def test_whoever_is_about_to_cancel_does_not_wait_for_words() -> None:
     feeding = asyncio.create_task(world.say(tone(500) + silence(600) + tone(10_000)))
     await world.recognizer.asked.wait()
     world.utterance.hurry()
-    await asyncio.wait_for(feeding, 5)
+    await asyncio.wait_for(feeding, PATIENCE_SECONDS)
     world.utterance.cancel()
     assert Kind.UTTERANCE_FINAL not in world.told.kinds
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents.graph.hearing.pcm import PcmFormat
 from trunkline.agents.graph.hearing.real import Ears, RealUtterance
 from trunkline.agents.graph.hearing.threads import DetectionThreads
@@ -111,7 +112,7 @@ class Told:
         return [kind for kind, _ in self.updates]
 
     async def until(self, kind: int) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while kind not in self.kinds:
                 self.news.clear()
                 await self.news.wait()
