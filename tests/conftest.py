@@ -234,8 +234,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     config = session.config
     found = config.stash.setdefault(_leftovers_key, [])
     if _has_workers(config):
-        # A worker that crashed ended nothing of what it had started, and told nobody.
-        found += [f"{line}, whose worker crashed" for line in _leftovers(end=True)]
+        # A worker that crashed ended nothing of what it had started, and told nobody. The watchdog of one that did not
+        # ends soon after it.
+        if _wait_for_leftovers(of_workers=True):
+            found += [f"{line}, whose worker crashed" for line in _leftovers(of_workers=True, end=True)]
     else:
         found += _wait_for_leftovers()
     if hasattr(config, "workeroutput"):  # a pytest-xdist worker: the controller tells the story
@@ -282,18 +284,18 @@ def _has_workers(config: pytest.Config) -> bool:
     return config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput")
 
 
-def _wait_for_leftovers() -> list[str]:
+def _wait_for_leftovers(of_workers: bool = False) -> list[str]:
     deadline = time.monotonic() + _LEFTOVER_GRACE_SECONDS
     # Twice: a process that forks and ends while the first look goes on can hide its child from that look.
-    while (found := _leftovers() or _leftovers()) and time.monotonic() < deadline:
+    while (found := _leftovers(of_workers) or _leftovers(of_workers)) and time.monotonic() < deadline:
         time.sleep(_LEFTOVER_POLL_SECONDS)
     return found
 
 
-def _leftovers(end: bool = False) -> list[str]:
+def _leftovers(of_workers: bool = False, end: bool = False) -> list[str]:
     """Processes that carry this run's mark or are our children, on systems that have /proc; none elsewhere.
 
-    With `end` it is about those of workers, and ends them.
+    `of_workers`: those that carry the mark of a worker of ours instead. `end`: and end them.
     """
     mark = f"{_MARK}={os.environ[_MARK]}".encode()
     found = []
@@ -308,7 +310,7 @@ def _leftovers(end: bool = False) -> list[str]:
         is_child = int(parent) == os.getpid()
         # The watchdog of `trunkline.base.process` lives as long as the process it watches: us.
         is_our_watchdog = is_child and b"watchdog.py" in command
-        if end:
+        if of_workers:
             is_suspect = any(value.startswith(mark) and value != mark for value in environment)
         else:
             is_suspect = (is_child or mark in environment) and int(entry.name) != os.getpid()

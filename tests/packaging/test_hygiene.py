@@ -96,6 +96,23 @@ def test_what_a_crashed_worker_left_behind_is_named_and_ended(inner: pytest.Pyte
     assert not _runs(int((inner.path / "child").read_text()))
 
 
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found through /proc")
+def test_the_watchdog_of_a_worker_may_end_after_it(inner: pytest.Pytester) -> None:
+    inner.makeconftest(CONFTEST.removesuffix(NO_GRACE))
+    (inner.path / "watchdog.py").write_text("import sys, time; sys.stdin.read(); time.sleep(0.5)")
+    inner.makepyfile("""
+        import subprocess, sys
+
+        kept = []
+
+        def test_that_has_a_watchdog():
+            kept.append(subprocess.Popen([sys.executable, "watchdog.py"], stdin=subprocess.PIPE))
+    """)
+    result = inner.runpytest_subprocess("-n", "1")
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.OK
+
+
 def _runs(pid: int) -> bool:
     try:
         return b") Z" not in Path(f"/proc/{pid}/stat").read_bytes()
