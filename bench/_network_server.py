@@ -21,10 +21,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench._network_world import BODY, ID, NONCE, NOW, network, now
 
 from trunkline.base import asgi
-from trunkline.network.database import Database, Transaction
 from trunkline.network.http.app import application
 from trunkline.network.ids import new_id
-from trunkline.network.sqlite_database import open_sqlite
+from trunkline.network.schema import FORM
+from trunkline.store.database import Database, Transaction
+from trunkline.store.database.sqlite import open_sqlite
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -70,7 +71,7 @@ def verified(headers: dict[bytes, bytes], body: object) -> str:
 
 
 async def serve(kind: str, path: str, most_at_once: int, statements: str) -> None:
-    database = await open_sqlite(path, most_at_once=most_at_once)
+    database = await open_sqlite(path, FORM, most_at_once=most_at_once)
     app: Any = application(network(database)) if kind == "network" else plain(database, json.loads(statements))
     stop = asyncio.Event()
     serving = asyncio.create_task(asgi.serve(app, "127.0.0.1", 0, stop, lambda _, port: print(port, flush=True)))

@@ -17,11 +17,12 @@ from typing import Any, TypeVar
 import httpx
 
 from trunkline.network import repeating, threads
-from trunkline.network.database import Database, Dialect, Row, Transaction, Work
 from trunkline.network.http.app import application
 from trunkline.network.ids import new_id, random_hex
 from trunkline.network.network import Network, NetworkSettings
-from trunkline.network.sqlite_database import open_sqlite
+from trunkline.network.schema import FORM
+from trunkline.store.database import Database, Dialect, Row, Transaction, Work
+from trunkline.store.database.sqlite import open_sqlite
 from trunkline.wires.sns import codec
 from trunkline.wires.sns.messages import AGENT_ID, RUNNER_TOKEN, Signature
 
@@ -95,7 +96,7 @@ def network(database: Database) -> Network:
 
 async def make(path: str, sizes: Sequence[int]) -> list[Place]:
     """A database with one community for each number of threads, each thread with a comment."""
-    database = await open_sqlite(path)
+    database = await open_sqlite(path, FORM)
     try:
         return [await database.write(_making(path, size)) for size in sizes]
     finally:
@@ -194,7 +195,7 @@ class _Hearing:
 
 async def recorded(place: Place) -> list[Statement]:
     """The statements of one signed comment, with `NONCE`, `ID`, `NOW` and `BODY` in the places of what changes."""
-    database = _Hearing(await open_sqlite(place.path))
+    database = _Hearing(await open_sqlite(place.path, FORM))
     [(headers, body), (earlier, _)] = place.signed(2)
     at = int(headers["x-agent-timestamp"])
     app = application(Network(database, NetworkSettings(writes_per_minute=None), now=lambda: at))

@@ -25,7 +25,7 @@ from bench._measure import Goal, Row, Taken, interleaved, rate_row, time_row
 from bench._network_world import Place, make, recorded
 from bench._peers import PYTHON, Peer
 
-from trunkline.network.sqlite_database import MAX_GROUP
+from trunkline.store.database.sqlite import MAX_GROUP
 
 SERVER = str(Path(__file__).resolve().with_name("_network_server.py"))
 

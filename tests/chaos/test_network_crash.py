@@ -19,8 +19,8 @@ import pytest
 
 from tests.network.world import world
 from tests.support.patience import PATIENCE_SECONDS
-from trunkline.network.database import Row
 from trunkline.network.open_database import open_database
+from trunkline.store.database import Row
 from trunkline.wires.sns.drive import Sns, SnsError
 
 ROUNDS = 5

@@ -9,8 +9,8 @@ import pytest
 
 from tests.conftest import require
 from tests.support import postgres
-from trunkline.network.database import Database
 from trunkline.network.open_database import open_database
+from trunkline.store.database import Database
 
 #: `make check` looks at SQLite alone: a database of a server costs more than most tests.
 DIALECTS = ("sqlite", pytest.param("postgresql", marks=pytest.mark.slow))

@@ -10,8 +10,8 @@ import pytest
 
 from tests.network.world import ABI, OTHER, OWNER, World, world
 from trunkline.network import context
-from trunkline.network.database import Database, Row, Transaction
 from trunkline.network.threads import insert_thread
+from trunkline.store.database import Database, Row, Transaction
 
 
 @pytest.fixture

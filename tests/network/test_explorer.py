@@ -13,10 +13,10 @@ from tests.support.owner_world import ABI, World, address
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.network import explorer as explorers
 from trunkline.network import sources
-from trunkline.network.database import Database
 from trunkline.network.explorer import Explorer
 from trunkline.network.network import NetworkSettings
 from trunkline.network.refusal import Refused
+from trunkline.store.database import Database
 
 KEY = "explorer-key-0123456789"
 NO_ANSWER = "400 The block explorer has no answer:"

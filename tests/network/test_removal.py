@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.network.world import OWNER, World, world
-from trunkline.network import migrate, removal, schema, system_thread, threads
-from trunkline.network.database import Database, Transaction
+from trunkline.network import removal, schema, system_thread, threads
 from trunkline.network.open_database import open_database
+from trunkline.store.database import Database, Transaction
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ async def test_removing_an_agent_stays_quick_in_a_large_community(sqlite_databas
 async def test_words_from_before_they_were_known_by_their_texts_go_too(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrate, "STEPS", schema.STEPS[:2])
+    monkeypatch.setattr("trunkline.network.open_database.FORM", schema.FORM.replace(steps=schema.STEPS[:2]))
     old = await open_database(database_url)
 
     def write(tx: Transaction) -> None:

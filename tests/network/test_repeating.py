@@ -10,7 +10,7 @@ import pytest
 
 from tests.network.world import Runner, World, world
 from trunkline.network import repeating
-from trunkline.network.database import Database
+from trunkline.store.database import Database
 
 HOUR_MS = repeating.SECONDS * 1000
 #: Drawn as nothing, or as a blank: selectors, joiners, fillers, controls.

@@ -15,8 +15,8 @@ from trunkline.base import asgi
 from trunkline.base import asgi_protocol as protocol
 from trunkline.core.faults import ConfigError
 from trunkline.network import serving
-from trunkline.network.database import Database
 from trunkline.network.network import Network, NetworkSettings
+from trunkline.store.database import Database
 
 HOST = "127.0.0.1"
 REQUEST = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n"

@@ -19,9 +19,9 @@ from tests.network.world import OTHER, Runner, World, deliver_due, world
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.http_public import NotFetched
 from trunkline.network import delivering, serving, webhooks
-from trunkline.network.database import Database
 from trunkline.network.delivering import Deliveries
 from trunkline.network.network import Network, NetworkSettings
+from trunkline.store.database import Database
 
 URL = "https://hooks.example/in"
 HOOK = "/api/communities/counter/webhook"

@@ -11,12 +11,12 @@ from typing import Any
 import httpx
 
 from tests.support.patience import PATIENCE_SECONDS
-from trunkline.network.database import Database, Transaction
 from trunkline.network.delivering import Deliveries
 from trunkline.network.http.app import application
 from trunkline.network.ids import new_id, random_hex
 from trunkline.network.network import Network, NetworkSettings
 from trunkline.network.threads import insert_thread
+from trunkline.store.database import Database, Transaction
 from trunkline.wires.sns import codec
 
 OWNER = "0x" + "a1" * 20

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 
 from trunkline.base import recursion
-from trunkline.network.database import Database, Row, Transaction
 from trunkline.network.http.app import application
 from trunkline.network.network import Network, NetworkSettings
+from trunkline.store.database import Database, Row, Transaction
 from trunkline.wires.sns import codec
 from trunkline.wires.sns.canonical import stable
 

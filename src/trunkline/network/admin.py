@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from trunkline.network.communities import shown
-from trunkline.network.database import Row, Transaction
 from trunkline.network.refusal import Refused
 from trunkline.network.registrations import shown as shown_agent
 from trunkline.network.texts import iso
+from trunkline.store.database import Row, Transaction
 
 #: Entries in one answer; `after` asks for those behind it.
 MAX_LISTED = 500

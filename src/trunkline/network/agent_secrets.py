@@ -6,9 +6,9 @@ from typing import Any
 
 from trunkline.base import jsontext
 from trunkline.network import audit
-from trunkline.network.database import Transaction
 from trunkline.network.refusal import Refused
 from trunkline.network.registrations import owned_agent
+from trunkline.store.database import Transaction
 
 #: Four keys and what encryption adds are less than a kilobyte.
 MAX_BYTES = 64 * 1024

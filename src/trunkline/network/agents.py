@@ -9,10 +9,10 @@ from typing import Any
 
 from trunkline.network import audit, policies
 from trunkline.network.credentials import RegisteredAgent, agent_of
-from trunkline.network.database import Row, Transaction
 from trunkline.network.refusal import Refused
 from trunkline.network.registrations import SCRIPTED, check_provider
 from trunkline.network.texts import iso, limited, text
+from trunkline.store.database import Row, Transaction
 
 _HANDLE = re.compile(r"[^\W_]+")
 #: What the network's own entries are signed with, and who people are there.

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from trunkline.base import jsontext
-from trunkline.network.database import Row, Transaction
 from trunkline.network.texts import iso
+from trunkline.store.database import Row, Transaction
 
 ActorKind = Literal["agent", "owner", "admin", "system"]
 

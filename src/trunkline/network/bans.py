@@ -6,9 +6,9 @@ from typing import Any
 
 from trunkline.network import audit
 from trunkline.network.communities import MAX_LISTED, one_at_a_time, owned_community
-from trunkline.network.database import Row, Transaction
 from trunkline.network.refusal import Refused
 from trunkline.network.texts import iso
+from trunkline.store.database import Row, Transaction
 
 #: Bans of one community. More than this is no moderation any more.
 MAX_BANS = 1000

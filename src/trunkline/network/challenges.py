@@ -17,11 +17,11 @@ from typing import Literal
 
 from trunkline.base import jsontext
 from trunkline.base.values import Value
-from trunkline.network.database import Transaction
 from trunkline.network.ids import random_hex
 from trunkline.network.network import Network
 from trunkline.network.refusal import Refused
 from trunkline.network.texts import iso
+from trunkline.store.database import Transaction
 
 Scope = Literal["OWNER_LOGIN", "AGENT_LOGIN"]
 

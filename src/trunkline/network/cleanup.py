@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from trunkline.network import owner_sessions
-from trunkline.network.database import Transaction
 from trunkline.network.network import Network
 from trunkline.network.removal import remove_community
+from trunkline.store.database import Transaction
 
 #: Communities that one cleanup removes. What is left waits for the next one, a minute later.
 COMMUNITIES = 50

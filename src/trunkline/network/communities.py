@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from trunkline.network import audit
-from trunkline.network.database import Row, Transaction
 from trunkline.network.refusal import Refused
 from trunkline.network.texts import iso
+from trunkline.store.database import Row, Transaction
 
 #: Open communities of one wallet.
 MAX_OWNED = 3

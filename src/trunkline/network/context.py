@@ -12,9 +12,9 @@ from typing import Any
 from trunkline.base import jsontext
 from trunkline.network import policies, threads
 from trunkline.network.credentials import RegisteredAgent
-from trunkline.network.database import Row, Transaction
 from trunkline.network.refusal import Refused
 from trunkline.network.texts import iso
+from trunkline.store.database import Row, Transaction
 
 #: Comments when nobody says how many, and at most.
 DEFAULT_COMMENTS = 50

@@ -12,11 +12,11 @@ from trunkline.base.values import Value
 from trunkline.network import abi as abis
 from trunkline.network import audit, communities, contracts, system_thread
 from trunkline.network.contracts import ContractRequest
-from trunkline.network.database import Row, Transaction
 from trunkline.network.explorer import VerifiedContract
 from trunkline.network.network import SEPOLIA
 from trunkline.network.refusal import Refused
 from trunkline.network.texts import Limits, limited, text
+from trunkline.store.database import Row, Transaction
 
 Action = Literal["UPDATE_DESCRIPTION", "UPDATE_CONTRACT", "ADD_CONTRACT", "REMOVE_CONTRACT"]
 ACTIONS: tuple[Action, ...] = ("UPDATE_DESCRIPTION", "UPDATE_CONTRACT", "ADD_CONTRACT", "REMOVE_CONTRACT")

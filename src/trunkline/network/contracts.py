@@ -12,7 +12,6 @@ from trunkline.base import jsontext
 from trunkline.base.values import Value
 from trunkline.network import abi as abis
 from trunkline.network import audit, communities, sources, system_thread
-from trunkline.network.database import Row, Transaction
 from trunkline.network.explorer import VerifiedContract
 from trunkline.network.github_draft import repository_path
 from trunkline.network.ids import new_id
@@ -21,6 +20,7 @@ from trunkline.network.refusal import Refused
 from trunkline.network.slugs import free_slug
 from trunkline.network.texts import Limits, iso, limited, text
 from trunkline.network.wallets import address as wallet_address
+from trunkline.store.database import Row, Transaction
 
 #: Contracts in one request, and in one community. A service of more parts is split into several communities.
 MAX_CONTRACTS = 50

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trunkline.base.values import Value
-from trunkline.network.database import Row, Transaction
+from trunkline.store.database import Row, Transaction
 
 
 class RegisteredAgent(Value):

@@ -19,9 +19,9 @@ from collections.abc import Awaitable, Callable
 
 from trunkline.base import http_public, jsontext
 from trunkline.network import audit
-from trunkline.network.database import DatabaseGone, Row, Transaction
 from trunkline.network.network import Network
 from trunkline.network.webhooks import SECRET_PREFIX
+from trunkline.store.database import DatabaseGone, Row, Transaction
 
 logger = logging.getLogger(__name__)
 

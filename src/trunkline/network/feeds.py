@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 from trunkline.base.values import Value
 from trunkline.network import searching, threads
-from trunkline.network.database import Row, Transaction
 from trunkline.network.refusal import Refused
 from trunkline.network.searching import Condition
 from trunkline.network.texts import cut16, iso
+from trunkline.store.database import Row, Transaction
 from trunkline.wires.sns.messages import THREAD_TYPES
 
 #: Characters of a body that a list shows.

@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from trunkline.network import audit, statuses, threads
-from trunkline.network.database import Row, Transaction
 from trunkline.network.refusal import Refused
 from trunkline.network.texts import cut16, iso
+from trunkline.store.database import Row, Transaction
 
 #: The longest title that GitHub takes, nearly.
 MAX_TITLE = 250

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from trunkline.network.database import Transaction
 from trunkline.network.feeds import thread_href
+from trunkline.store.database import Transaction
 
 #: Ids in one question. More are not looked at.
 MAX_IDS = 64

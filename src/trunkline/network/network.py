@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 
 from trunkline.base.values import Value
-from trunkline.network.database import Database
 from trunkline.network.live import Live
 from trunkline.network.rates import Rates
+from trunkline.store.database import Database
 
 #: The chain that communities live on, and its number. Others come by configuration.
 SEPOLIA = "Sepolia"

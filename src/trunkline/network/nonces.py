@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from trunkline.network.database import Transaction
 from trunkline.network.ids import random_hex
+from trunkline.store.database import Transaction
 from trunkline.wires.sns.messages import NONCE_SECONDS
 
 _BYTES = 16

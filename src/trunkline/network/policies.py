@@ -10,10 +10,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from trunkline.base import jsontext
-from trunkline.network.database import Transaction
 from trunkline.network.network import Network
 from trunkline.network.refusal import Refused
 from trunkline.network.texts import TEXT_LIMITS, Limits
+from trunkline.store.database import Transaction
 
 #: The name of the setting.
 NAME = "SNS_TEXT_LIMITS"

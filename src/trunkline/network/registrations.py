@@ -10,10 +10,10 @@ from typing import Any
 from trunkline.base.values import Value
 from trunkline.network import audit, bans, rotation
 from trunkline.network.communities import one_at_a_time, open_community
-from trunkline.network.database import Row, Transaction
 from trunkline.network.ids import new_id
 from trunkline.network.refusal import Refused
 from trunkline.network.texts import iso
+from trunkline.store.database import Row, Transaction
 
 DEFAULT_PROVIDER = "GEMINI"
 #: Whose provider this is has no model: a script decides. What it writes is not said to be a model's.

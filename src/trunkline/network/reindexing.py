@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trunkline.network import searching
-from trunkline.network.database import Transaction
+from trunkline.store.database import Transaction
 
 
 def has_unknown(tx: Transaction, thread_id: str) -> bool:

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from trunkline.network import audit, owner_sessions
 from trunkline.network.audit import ActorKind
-from trunkline.network.database import Transaction
 from trunkline.network.network import Network
 from trunkline.network.reindexing import has_unknown, reindex
+from trunkline.store.database import Transaction
 
 #: Rows that one step removes: a few milliseconds of work.
 ROWS = 500

@@ -13,8 +13,8 @@ import hashlib
 import unicodedata
 
 from trunkline.base.visible import drawn
-from trunkline.network.database import Transaction
 from trunkline.network.refusal import Refused
+from trunkline.store.database import Transaction
 
 #: How long an agent may not repeat itself in a thread.
 SECONDS = 60 * 60

@@ -5,8 +5,8 @@ A new token replaces the old one in the same statement: from then on the old one
 
 from __future__ import annotations
 
-from trunkline.network.database import Transaction
 from trunkline.network.ids import random_hex
+from trunkline.store.database import Transaction
 from trunkline.wires.sns.codec import token_hash
 from trunkline.wires.sns.messages import TOKEN_PREFIX
 

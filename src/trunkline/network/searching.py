@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trunkline.base.values import Value
-from trunkline.network.database import Transaction
+from trunkline.store.database import Transaction
 
 #: The longest query, in characters; more is cut off.
 MAX_QUERY = 160

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from trunkline.network.database import Transaction
+from trunkline.store.database import Transaction
 
 #: Characters of the service's name that go into a slug. The rest tells readers nothing more.
 MAX_NAME = 80

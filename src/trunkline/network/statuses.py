@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from trunkline.network import audit, threads, webhooks
 from trunkline.network.credentials import RegisteredAgent
-from trunkline.network.database import Row, Transaction
 from trunkline.network.refusal import Refused
 from trunkline.network.texts import text
+from trunkline.store.database import Row, Transaction
 from trunkline.wires.sns.messages import REQUEST_STATUSES, RequestStatus
 
 #: What can be issued.

@@ -12,10 +12,10 @@ from typing import Any
 from trunkline.base import jsontext
 from trunkline.base.values import Value
 from trunkline.network import abi as abis
-from trunkline.network.database import Row, Transaction
 from trunkline.network.reindexing import reindex_own
 from trunkline.network.sources import clean
 from trunkline.network.threads import insert_comment, insert_thread
+from trunkline.store.database import Row, Transaction
 
 #: Characters of the body. What does not fit is named, with the way to read it.
 MAX_BODY = 400_000

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from trunkline.network import searching
-from trunkline.network.database import Row, Transaction
 from trunkline.network.ids import new_id
 from trunkline.network.texts import iso
+from trunkline.store.database import Row, Transaction
 from trunkline.wires.sns.messages import RequestStatus
 
 CommentKind = Literal["DISCUSSION", "JOKE"]

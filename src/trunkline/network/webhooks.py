@@ -15,11 +15,11 @@ from typing import Any, Literal
 
 from trunkline.base import http_public, jsontext
 from trunkline.network import audit
-from trunkline.network.database import Row, Transaction
 from trunkline.network.feeds import thread_href
 from trunkline.network.ids import new_id
 from trunkline.network.refusal import Refused
 from trunkline.network.texts import cut16, iso
+from trunkline.store.database import Row, Transaction
 
 Event = Literal["request.created", "report.created", "comment.created", "request.updated", "ping"]
 EVENTS: tuple[Event, ...] = ("request.created", "report.created", "comment.created", "request.updated", "ping")

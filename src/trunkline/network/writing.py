@@ -8,10 +8,10 @@ from typing import Any
 from trunkline.base.visible import drawn
 from trunkline.network import audit, policies, repeating, threads, webhooks
 from trunkline.network.credentials import RegisteredAgent
-from trunkline.network.database import Transaction
 from trunkline.network.refusal import Refused
 from trunkline.network.statuses import writable
 from trunkline.network.texts import limited, text
+from trunkline.store.database import Transaction
 from trunkline.wires.sns.messages import AGENT_THREAD_TYPES, ThreadType
 
 _UNASSIGNED = "Agent is not assigned to a community"

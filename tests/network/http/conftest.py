@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.owner_world import World
-from trunkline.network.database import Database
+from trunkline.store.database import Database
 
 
 @pytest.fixture

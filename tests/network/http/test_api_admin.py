@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.owner_world import Person, World
 from trunkline.network import removal
-from trunkline.network.database import Database, Transaction
+from trunkline.store.database import Database, Transaction
 
 
 async def test_nobody_is_an_administrator_without_the_key(world: World, sqlite_database: Database) -> None:

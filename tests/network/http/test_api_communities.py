@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.support.owner_world import Person, World
 from trunkline.network import cleanup
-from trunkline.network.database import Database
+from trunkline.store.database import Database
 
 CLOSE, BANS = "/api/communities/close", "/api/communities/bans"
 

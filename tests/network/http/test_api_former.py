@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.network.world import OTHER, OWNER, World, world
-from trunkline.network.database import Database
 from trunkline.network.http.api_former import ENDPOINTS
+from trunkline.store.database import Database
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ import pytest
 
 from tests.network.world import ABI, OTHER, World, world
 from trunkline.network import audit, user_errors
-from trunkline.network.database import Database, Transaction
 from trunkline.network.open_database import open_database
 from trunkline.network.threads import insert_comment
+from trunkline.store.database import Database, Transaction
 
 
 @pytest.fixture

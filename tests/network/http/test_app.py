@@ -15,12 +15,12 @@ import pytest
 
 from tests.network.world import OTHER, World, world
 from tests.support.patience import PATIENCE_SECONDS
-from trunkline.network.database import Conflict, Database, DatabaseGone, Transaction
 from trunkline.network.http import api_agents, api_former, api_live, api_public, api_threads
 from trunkline.network.http.app import all_endpoints, application
 from trunkline.network.http.openapi import statuses
 from trunkline.network.live import MAX_WAITING, Hint, Live
 from trunkline.network.network import Network, NetworkSettings
+from trunkline.store.database import Conflict, Database, DatabaseGone, Transaction
 from trunkline.wires.sns.codec import MAX_BODY
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.network.world import OTHER, OWNER, World, world
-from trunkline.network.database import Database
 from trunkline.network.network import NetworkSettings
 from trunkline.network.rates import Rates
+from trunkline.store.database import Database
 from trunkline.wires.sns import codec
 
 

@@ -8,10 +8,10 @@ import pytest
 from starlette.requests import Request
 
 from tests.network.world import World, world
-from trunkline.network.database import Database
 from trunkline.network.http import api_live
 from trunkline.network.http.clients import Clients
 from trunkline.network.refusal import Refused
+from trunkline.store.database import Database
 
 
 @pytest.mark.parametrize("path", ["/", "/api/communities", "/livez", "/static/page.js", "/api/openapi.json"])

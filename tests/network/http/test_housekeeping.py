@@ -8,10 +8,10 @@ import pytest
 
 from tests.network.world import deliver_due, world
 from trunkline.network import repeating, webhooks
-from trunkline.network.database import Database
 from trunkline.network.delivering import Deliveries
 from trunkline.network.http import housekeeping
 from trunkline.network.http.housekeeping import Housekeeping
+from trunkline.store.database import Database
 from trunkline.wires.sns.messages import NONCE_SECONDS
 
 #: The table, and how long its rows are needed.

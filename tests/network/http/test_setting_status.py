@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.network.world import OTHER, Runner, World, world
-from trunkline.network.database import Database
+from trunkline.store.database import Database
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.network.world import World, world
-from trunkline.network.database import Database
+from trunkline.store.database import Database
 
 
 @pytest.fixture

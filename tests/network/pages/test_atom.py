@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from tests.network.world import World, world
-from trunkline.network.database import Database
 from trunkline.network.pages import atom
 from trunkline.network.texts import iso
+from trunkline.store.database import Database
 
 SPACE = {"a": "http://www.w3.org/2005/Atom"}
 HOSTILE = "<script>alert(1)</script> ]]> &amp; \x01\x0b\ufffe \U0001f9ea"

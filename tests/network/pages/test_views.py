@@ -4,10 +4,10 @@ import re
 
 from tests.network.world import OTHER, OWNER, World
 from trunkline.network import audit
-from trunkline.network.database import Transaction
 from trunkline.network.pages.policy import CONTENT_SECURITY_POLICY
 from trunkline.network.pages.views import COMMENTS
 from trunkline.network.threads import insert_comment, insert_thread
+from trunkline.store.database import Transaction
 
 HOSTILE = (
     "<script>alert(1)</script>",

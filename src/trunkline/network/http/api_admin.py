@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from trunkline.network import admin, audit, policies, registrations
-from trunkline.network.database import Transaction
 from trunkline.network.http import auth, schemas, shapes
 from trunkline.network.http.bodies import object_body
 from trunkline.network.http.endpoint import Endpoint
@@ -14,6 +13,7 @@ from trunkline.network.network import Network
 from trunkline.network.numbers import count
 from trunkline.network.removal import remove_agent, remove_community
 from trunkline.network.texts import Limits, text
+from trunkline.store.database import Transaction
 
 if TYPE_CHECKING:
     from starlette.requests import Request

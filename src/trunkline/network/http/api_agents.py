@@ -9,7 +9,6 @@ from starlette.requests import Request
 
 from trunkline.network import agents, context, nonces
 from trunkline.network.credentials import RegisteredAgent
-from trunkline.network.database import Transaction
 from trunkline.network.http import auth, schemas
 from trunkline.network.http.bodies import object_body
 from trunkline.network.http.endpoint import Endpoint
@@ -18,6 +17,7 @@ from trunkline.network.network import Network
 from trunkline.network.numbers import count
 from trunkline.network.refusal import Refused
 from trunkline.network.texts import iso, text
+from trunkline.store.database import Transaction
 from trunkline.wires.sns.messages import RUNNER_TOKEN
 
 Members = Mapping[str, Any]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from trunkline.network import audit, challenges, owner_sessions, registrations
 from trunkline.network.challenges import Challenge, Scope
-from trunkline.network.database import Row, Transaction
 from trunkline.network.http import schemas, shapes
 from trunkline.network.http.auth import owner_wallet
 from trunkline.network.http.bodies import object_body
@@ -16,6 +15,7 @@ from trunkline.network.network import Network
 from trunkline.network.refusal import Refused
 from trunkline.network.texts import iso, text
 from trunkline.network.wallets import signer, wallet
+from trunkline.store.database import Row, Transaction
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -13,7 +13,6 @@ from starlette.responses import Response
 
 from trunkline.network import agent_secrets, agents, context, published
 from trunkline.network.credentials import RegisteredAgent
-from trunkline.network.database import Transaction
 from trunkline.network.http import auth, schemas
 from trunkline.network.http.bodies import object_body
 from trunkline.network.http.endpoint import Endpoint
@@ -22,6 +21,7 @@ from trunkline.network.network import Network
 from trunkline.network.numbers import count
 from trunkline.network.refusal import Refused
 from trunkline.network.texts import text
+from trunkline.store.database import Transaction
 
 Members = Mapping[str, Any]
 

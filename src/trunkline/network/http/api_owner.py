@@ -9,7 +9,6 @@ from trunkline.network import agent_secrets, audit, policies, registrations, rot
 from trunkline.network.agents import check_handle
 from trunkline.network.communities import community, open_community
 from trunkline.network.credentials import RegisteredAgent
-from trunkline.network.database import Row, Transaction
 from trunkline.network.http import schemas, shapes
 from trunkline.network.http.auth import owner_wallet, signed
 from trunkline.network.http.bodies import object_body
@@ -20,6 +19,7 @@ from trunkline.network.refusal import Refused
 from trunkline.network.registrations import Wish
 from trunkline.network.texts import iso, limited, text
 from trunkline.network.wallets import FIXED_MESSAGE
+from trunkline.store.database import Row, Transaction
 
 if TYPE_CHECKING:
     from starlette.requests import Request

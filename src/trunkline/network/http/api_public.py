@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from trunkline.network import audit, feeds, mentions, user_errors
-from trunkline.network.database import Transaction
 from trunkline.network.http import answers, schemas
 from trunkline.network.http.bodies import object_body
 from trunkline.network.http.endpoint import Endpoint
@@ -21,6 +20,7 @@ from trunkline.network.numbers import count
 from trunkline.network.refusal import Refused
 from trunkline.network.searching import MAX_QUERY
 from trunkline.network.texts import text
+from trunkline.store.database import Transaction
 
 logger = logging.getLogger(__name__)
 

@@ -9,13 +9,13 @@ from starlette.requests import Request
 
 from trunkline.network import github_draft, statuses, writing
 from trunkline.network.credentials import RegisteredAgent
-from trunkline.network.database import Transaction
 from trunkline.network.http import auth, schemas
 from trunkline.network.http.bodies import object_body
 from trunkline.network.http.endpoint import Endpoint
 from trunkline.network.http.schemas import FLAG, ID, TEXT, obj, part
 from trunkline.network.http.setting_status import set_request_status
 from trunkline.network.network import Network
+from trunkline.store.database import Transaction
 
 Members = Mapping[str, Any]
 

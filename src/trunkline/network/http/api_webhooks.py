@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from trunkline.network import communities, feeds, webhooks
-from trunkline.network.database import Row, Transaction
 from trunkline.network.http import schemas, shapes
 from trunkline.network.http.auth import owner_wallet
 from trunkline.network.http.bodies import object_body
@@ -14,6 +13,7 @@ from trunkline.network.http.endpoint import Endpoint
 from trunkline.network.network import Network
 from trunkline.network.refusal import Refused
 from trunkline.network.texts import text
+from trunkline.store.database import Row, Transaction
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -12,7 +12,6 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from trunkline.base.hosts import Hosts
-from trunkline.network.database import Transaction
 from trunkline.network.http import (
     answers,
     api_admin,
@@ -37,6 +36,7 @@ from trunkline.network.http.openapi import document
 from trunkline.network.network import Network
 from trunkline.network.pages import views
 from trunkline.network.pages.policy import CONTENT_SECURITY_POLICY
+from trunkline.store.database import Transaction
 
 #: What runners ask for all the time. Routes are tried one after the other, which costs a microsecond for each of those
 #: before the right one; no other route has the form of one of these.

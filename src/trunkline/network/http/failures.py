@@ -16,11 +16,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from trunkline.network.database import Conflict, DatabaseGone
 from trunkline.network.http import answers
 from trunkline.network.http.cors import is_api_path
 from trunkline.network.pages.rendering import problem
 from trunkline.network.refusal import Refused
+from trunkline.store.database import Conflict, DatabaseGone
 
 logger = logging.getLogger(__name__)
 

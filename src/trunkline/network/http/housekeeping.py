@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 
 from trunkline.network import cleanup, nonces, repeating, webhooks
-from trunkline.network.database import Transaction
 from trunkline.network.network import Network
+from trunkline.store.database import Transaction
 
 logger = logging.getLogger(__name__)
 

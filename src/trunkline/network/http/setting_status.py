@@ -14,11 +14,11 @@ from starlette.requests import Request
 from trunkline.base.values import Value
 from trunkline.network import statuses
 from trunkline.network.credentials import RegisteredAgent
-from trunkline.network.database import Row, Transaction
 from trunkline.network.http import auth
 from trunkline.network.http.bodies import signed_body
 from trunkline.network.network import Network
 from trunkline.network.refusal import Refused
+from trunkline.store.database import Row, Transaction
 from trunkline.wires.sns.messages import RequestStatus
 
 

@@ -16,11 +16,11 @@ from trunkline import __version__
 from trunkline.base import jsontext
 from trunkline.base.values import Value
 from trunkline.network import feeds, threads
-from trunkline.network.database import Row, Transaction
 from trunkline.network.pages import reading
 from trunkline.network.pages.markdown import Renderer
 from trunkline.network.pages.rendering import TYPES
 from trunkline.network.texts import iso
+from trunkline.store.database import Row, Transaction
 
 MEDIA_TYPE = "application/atom+xml"
 #: Entries of a feed. Who looks once a day misses none of an hour's talk; older ones are on the page.

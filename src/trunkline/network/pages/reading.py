@@ -11,8 +11,8 @@ from typing import Any
 from trunkline.base import jsontext
 from trunkline.base.values import Value
 from trunkline.network import mentions
-from trunkline.network.database import Row, Transaction
 from trunkline.network.pages import markdown
+from trunkline.store.database import Row, Transaction
 
 #: Contracts of one community that a page lists, and functions of one contract.
 CONTRACTS = 50

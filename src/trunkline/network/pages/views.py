@@ -16,7 +16,6 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from trunkline.base import pages
 from trunkline.network import feeds
-from trunkline.network.database import Transaction
 from trunkline.network.network import Network
 from trunkline.network.pages import atom, reading
 from trunkline.network.pages.markdown import Renderer
@@ -24,6 +23,7 @@ from trunkline.network.pages.policy import local_path
 from trunkline.network.pages.rendering import page
 from trunkline.network.refusal import Refused
 from trunkline.network.searching import MAX_QUERY
+from trunkline.store.database import Transaction
 
 View = Callable[[Network, Request], Awaitable[Response]]
 

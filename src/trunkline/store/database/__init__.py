@@ -1,4 +1,4 @@
-"""The database behind the network: what SQLite and PostgreSQL have in common here.
+"""The database behind the network and the exchange: what SQLite and PostgreSQL have in common here.
 
 Work is a function that gets a `Transaction` and returns a value. It runs in a thread, whole or not at all: what it
 raises undoes what it did, and reaches the caller. `write` returns only after what was written is on the disk.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, Protocol, TypeVar
 
-from trunkline.network.database import DatabaseGone, Transaction, Work
+from trunkline.store.database import DatabaseGone, Transaction, Work
 
 T = TypeVar("T")
 

@@ -8,14 +8,14 @@ import pytest
 
 from tests.support.postgres import Postgres
 from trunkline.core.faults import ConfigError
-from trunkline.network import postgres_database
-from trunkline.network.database import Database, DatabaseGone, Transaction
 from trunkline.network.open_database import open_database
+from trunkline.store.database import Database, DatabaseGone, Transaction
+from trunkline.store.database import postgres as postgres_database
 
 SET = "INSERT INTO policy_setting (name, value, updated_at) VALUES (?, '', 0)"
 OTHERS = (
     "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
-    "WHERE pid <> pg_backend_pid() AND application_name = 'trunkline network'"
+    "WHERE pid <> pg_backend_pid() AND application_name = 'trunkline'"
 )
 
 

@@ -1,4 +1,4 @@
-"""The network's database in a SQLite file: one thread writes, some read, and writes that wait share a commit.
+"""A database in a SQLite file: one thread writes, some read, and writes that wait share a commit.
 
 Beside the file `NAME` stand SQLite's own `NAME-wal` and `NAME-shm`, and `NAME-lock`, which is locked as long as a
 server has the database open: there is one server for one file, since what its watchers see and how often its agents
@@ -16,11 +16,12 @@ from typing import Any, TypeVar
 from trunkline.base import paths
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
-from trunkline.network import migrate
-from trunkline.network.database import DatabaseGone, Dialect, Work
-from trunkline.network.sqlite_connection import SqliteTransaction, connect, is_trouble, limit_work
-from trunkline.network.worker_pool import Job, WorkerPool
 from trunkline.store import locks
+from trunkline.store.database import DatabaseGone, Dialect, Work
+from trunkline.store.database import form as forms
+from trunkline.store.database.form import Form
+from trunkline.store.database.sqlite_connection import SqliteTransaction, connect, is_trouble, limit_work
+from trunkline.store.database.worker_pool import Job, WorkerPool
 from trunkline.store.durable import sync_directory
 from trunkline.store.explaining import explained
 
@@ -35,11 +36,11 @@ T = TypeVar("T")
 class SqliteDatabase:
     """An open database file. Belongs to the event loop in which it was opened."""
 
-    def __init__(self, file: _File, *, most_at_once: int = MAX_GROUP) -> None:
+    def __init__(self, file: _File, owner: str, *, most_at_once: int = MAX_GROUP) -> None:
         """Take over a file that `open_sqlite` has made ready, and the lock of it."""
         self._lock: int | None = file.lock
-        self._writer = WorkerPool("network-writer", [_Writer(file)], most_at_once)
-        self._readers = WorkerPool("network-reader", [_Reader(file) for _ in range(READERS)])
+        self._writer = WorkerPool(f"{owner}-writer", [_Writer(file)], most_at_once)
+        self._readers = WorkerPool(f"{owner}-reader", [_Reader(file) for _ in range(READERS)])
 
     @property
     def dialect(self) -> Dialect:
@@ -60,17 +61,17 @@ class SqliteDatabase:
             self._lock = None
 
 
-async def open_sqlite(path: str, *, most_at_once: int = MAX_GROUP) -> SqliteDatabase:
+async def open_sqlite(path: str, form: Form, *, most_at_once: int = MAX_GROUP) -> SqliteDatabase:
     """Open a database file, or make one, for this process alone.
 
     Args:
         most_at_once: how many works may share a commit.
 
     Raises:
-        ConfigError: it cannot be opened, another process has it open, or it is not a network's.
+        ConfigError: it cannot be opened, another process has it open, or it is somebody else's.
     """
-    file = await asyncio.to_thread(_prepare, path)
-    return SqliteDatabase(file, most_at_once=most_at_once)
+    file = await asyncio.to_thread(_prepare, path, form)
+    return SqliteDatabase(file, form.owner, most_at_once=most_at_once)
 
 
 class _File(Value):
@@ -94,16 +95,16 @@ class _File(Value):
         raise DatabaseGone(f"the file `{self.path}` was moved away: put it back, or start the server again")
 
 
-def _prepare(path: str) -> _File:
+def _prepare(path: str, form: Form) -> _File:
     """Bring the file to the form that this version expects, and lock it."""
     path = os.path.abspath(path)
-    with explained("network's database", path):
+    with explained(form.what, path):
         made = paths.ensure_dir(os.path.dirname(path))
-        lock = _locked(path)
+        lock = _locked(path, form)
         try:
             # Private from the beginning; SQLite gives its other files the same permissions.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, locks.PRIVATE_FILE))
-            _bring_up(path)
+            _bring_up(path, form)
             for directory in (os.path.dirname(path), *map(os.path.dirname, made)):
                 sync_directory(directory)
             file = _File(path, os.stat(path), lock)
@@ -113,26 +114,26 @@ def _prepare(path: str) -> _File:
     return file
 
 
-def _locked(path: str) -> int:
+def _locked(path: str, form: Form) -> int:
     lock = os.open(f"{path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, locks.PRIVATE_FILE)
     if locks.lock(lock):
         return lock
     pid = locks.holder(lock)
     os.close(lock)
     raise ConfigError(
-        f"The network's database `{path}` is in use{f' by process {pid}' if pid else ''}.",
+        f"The {form.what} `{path}` is in use{f' by process {pid}' if pid else ''}.",
         hint="Stop that one, or choose another file; several servers can share a PostgreSQL database.",
     )
 
 
-def _bring_up(path: str) -> None:
+def _bring_up(path: str, form: Form) -> None:
     connection = connect(path, writes=True)
     try:
         if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
             raise ConfigError(
-                f"The network's database `{path}` cannot have a write-ahead log.", hint="Put it on a local file system."
+                f"The {form.what} `{path}` cannot have a write-ahead log.", hint="Put it on a local file system."
             )
-        migrate.sqlite(connection, path)
+        forms.sqlite(connection, path, form)
     finally:
         connection.close()
 

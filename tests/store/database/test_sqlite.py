@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 
 from trunkline.core.faults import ConfigError
-from trunkline.network import sqlite_connection
-from trunkline.network.database import Database, DatabaseGone, Transaction
 from trunkline.network.open_database import open_database
+from trunkline.store.database import Database, DatabaseGone, Transaction, sqlite_connection
 
 SET = "INSERT INTO policy_setting (name, value, updated_at) VALUES (?, ?, 0)"
 

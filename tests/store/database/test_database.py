@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.patience import PATIENCE_SECONDS
-from trunkline.network.database import Conflict, Database, DatabaseGone, Row, Transaction
-from trunkline.network.worker_pool import MAX_WAITING
+from trunkline.store.database import Conflict, Database, DatabaseGone, Row, Transaction
+from trunkline.store.database.worker_pool import MAX_WAITING
 
 SET = "INSERT INTO policy_setting (name, value, updated_at) VALUES (?, ?, ?)"
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.support.patience import PATIENCE_SECONDS
-from trunkline.network.database import DatabaseGone, Transaction
-from trunkline.network.worker_pool import Job, WorkerPool
+from trunkline.store.database import DatabaseGone, Transaction
+from trunkline.store.database.worker_pool import Job, WorkerPool
 
 
 class NoTransaction:

@@ -1,4 +1,4 @@
-"""The network's database on a PostgreSQL server: threads with a connection each. Several networks may share it.
+"""A database on a PostgreSQL server: threads with a connection each. Several programs may share it.
 
 Each piece of work is one transaction: reads on one state of the database, writes as PostgreSQL does by itself (READ
 COMMITTED). A connection that breaks takes the work with it that was under way, which is not repeated; the next work
@@ -17,9 +17,10 @@ from psycopg.rows import dict_row
 
 from trunkline.base.redact import Redactor
 from trunkline.core.faults import ConfigError
-from trunkline.network import migrate
-from trunkline.network.database import Conflict, DatabaseGone, Dialect, Row, Work
-from trunkline.network.worker_pool import Job, WorkerPool
+from trunkline.store.database import Conflict, DatabaseGone, Dialect, Row, Work
+from trunkline.store.database import form as forms
+from trunkline.store.database.form import Form
+from trunkline.store.database.worker_pool import Job, WorkerPool
 
 #: Connections. PostgreSQL puts the commits of several together; more threads than this only wait for Python.
 WRITERS = 4
@@ -52,10 +53,10 @@ T = TypeVar("T")
 class PostgresDatabase:
     """An open database. Belongs to the event loop in which it was opened."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, owner: str) -> None:
         """Take over a database that `open_postgres` has made ready."""
-        self._writers = WorkerPool("network-writer", [_Hand(url, _BEGIN_WRITE) for _ in range(WRITERS)])
-        self._readers = WorkerPool("network-reader", [_Hand(url, _BEGIN_READ) for _ in range(READERS)])
+        self._writers = WorkerPool(f"{owner}-writer", [_Hand(url, _BEGIN_WRITE) for _ in range(WRITERS)])
+        self._readers = WorkerPool(f"{owner}-reader", [_Hand(url, _BEGIN_READ) for _ in range(READERS)])
 
     @property
     def dialect(self) -> Dialect:
@@ -72,17 +73,17 @@ class PostgresDatabase:
         await self._writers.close()
 
 
-async def open_postgres(url: str) -> PostgresDatabase:
+async def open_postgres(url: str, form: Form) -> PostgresDatabase:
     """Connect to a database, and make its tables where they are missing.
 
     Raises:
         ConfigError: it cannot be reached, or is of a newer version.
     """
-    await asyncio.to_thread(_prepare, url)
-    return PostgresDatabase(url)
+    await asyncio.to_thread(_prepare, url, form)
+    return PostgresDatabase(url, form.owner)
 
 
-def _prepare(url: str) -> None:
+def _prepare(url: str, form: Form) -> None:
     try:
         password = str(psycopg.conninfo.conninfo_to_dict(url).get("password") or "")
     except psycopg.Error:
@@ -93,7 +94,7 @@ def _prepare(url: str) -> None:
         ) from None
     try:
         with _connect(url) as connection:
-            migrate.postgres(connection)
+            forms.postgres(connection, form)
     except psycopg.Error as error:
         said = Redactor((password,)).text(str(error).strip())
         raise ConfigError(
@@ -109,7 +110,7 @@ def _connect(url: str) -> _Connection:
         row_factory=dict_row,
         connect_timeout=CONNECT_SECONDS,
         tcp_user_timeout=UNHEARD_SECONDS * 1000,
-        application_name="trunkline network",
+        application_name="trunkline",
         client_encoding="UTF8",
     )
     try:

@@ -1,4 +1,4 @@
-"""A connection to the network's SQLite database: how it is opened, and what its errors mean."""
+"""A connection to a SQLite database of ours: how it is opened, and what its errors mean."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from trunkline.network.database import Conflict, DatabaseGone, Dialect, Row
+from trunkline.store.database import Conflict, DatabaseGone, Dialect, Row
 
 #: How long to wait for another program that has the file locked, such as a backup. Our own writer is alone.
 BUSY_SECONDS = 5.0

@@ -10,12 +10,12 @@ from contextlib import closing
 import pytest
 
 from trunkline.core.faults import ConfigError
-from trunkline.network import migrate, schema
-from trunkline.network.database import Database, Transaction
+from trunkline.network import schema
 from trunkline.network.open_database import open_database
+from trunkline.store.database import Database, Transaction, form
 
-BROKEN: schema.Step = ("CREATE TABLE extra (x TEXT)", "CREATE TABLE extra (x TEXT)")
-ADDED: schema.Step = ("CREATE TABLE extra (x TEXT)", "INSERT INTO extra VALUES ('once')")
+BROKEN: form.Step = ("CREATE TABLE extra (x TEXT)", "CREATE TABLE extra (x TEXT)")
+ADDED: form.Step = ("CREATE TABLE extra (x TEXT)", "INSERT INTO extra VALUES ('once')")
 
 
 async def tables(database: Database) -> set[str]:
@@ -27,7 +27,7 @@ async def tables(database: Database) -> set[str]:
 
 
 def wanted() -> set[str]:
-    text = " ".join(sql for step in schema.STEPS for sql in schema.statements(step, "postgresql"))
+    text = " ".join(sql for step in schema.STEPS for sql in form.statements(step, "postgresql"))
     words = text.split()
 
     def named(verb: str) -> set[str]:
@@ -49,7 +49,7 @@ async def test_a_step_that_is_new_is_taken_once_and_rows_stay(
     database = await open_database(database_url)
     await database.write(lambda tx: tx.execute("INSERT INTO policy_setting VALUES ('a', 'b', 1)"))
     await database.close()
-    monkeypatch.setattr(migrate, "STEPS", (*schema.STEPS, ADDED))
+    monkeypatch.setattr("trunkline.network.open_database.FORM", schema.FORM.replace(steps=(*schema.STEPS, ADDED)))
     for _ in range(2):
         database = await open_database(database_url)
         assert await database.read(lambda tx: tx.all("SELECT x FROM extra")) == [{"x": "once"}]
@@ -60,7 +60,7 @@ async def test_a_step_that_is_new_is_taken_once_and_rows_stay(
 async def test_a_database_of_the_form_before_is_brought_to_this_one_with_all_that_is_in_it(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrate, "STEPS", schema.STEPS[:7])
+    monkeypatch.setattr("trunkline.network.open_database.FORM", schema.FORM.replace(steps=schema.STEPS[:7]))
     database = await open_database(database_url)
 
     def fill(tx: Transaction) -> None:
@@ -93,7 +93,7 @@ async def test_a_database_of_the_form_before_is_brought_to_this_one_with_all_tha
 async def test_a_step_that_fails_leaves_the_database_as_it_was(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrate, "STEPS", (*schema.STEPS, BROKEN))
+    monkeypatch.setattr("trunkline.network.open_database.FORM", schema.FORM.replace(steps=(*schema.STEPS, BROKEN)))
     with pytest.raises(ConfigError, match="extra"):
         await open_database(database_url)
     monkeypatch.undo()
@@ -103,7 +103,7 @@ async def test_a_step_that_fails_leaves_the_database_as_it_was(
 
 
 async def test_a_database_of_a_newer_version_is_refused(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migrate, "STEPS", (*schema.STEPS, ADDED))
+    monkeypatch.setattr("trunkline.network.open_database.FORM", schema.FORM.replace(steps=(*schema.STEPS, ADDED)))
     await (await open_database(database_url)).close()
     monkeypatch.undo()
     with pytest.raises(ConfigError, match=r"made by a newer version.*Upgrade Trunkline"):
@@ -125,7 +125,7 @@ def test_a_sqlite_file_that_several_migrate_at_once_has_each_step_once(sqlite_ur
 
     def take(_: int) -> None:
         with closing(sqlite3.connect(path, isolation_level=None, timeout=10)) as connection:
-            migrate.sqlite(connection, path)
+            form.sqlite(connection, path, schema.FORM)
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(take, range(6)))
