@@ -149,7 +149,7 @@ def test_options_can_be_given_as_variables(scripted: list[str]) -> None:
 def test_a_failure_has_its_own_exit_code_and_so_has_one_for_want_of_approval(scripted: list[str]) -> None:
     failed = chat(*scripted, "-p", "fail")
     assert (failed.returncode, failed.stdout) == (1, "Half an ans\n")
-    assert "trunkline chat: Rate limit exceeded" in failed.stderr
+    assert "Error: Rate limit exceeded" in failed.stderr
     denied = chat(*scripted, "-p", "insist")
     assert denied.returncode == 3
     assert chat(*scripted, "-p", "insist", "--auto-approve").returncode == 1
@@ -157,7 +157,7 @@ def test_a_failure_has_its_own_exit_code_and_so_has_one_for_want_of_approval(scr
 
 def test_quiet_says_nothing_but_what_went_wrong(scripted: list[str]) -> None:
     assert chat(*scripted, "-q", "-p", "write it").stderr == ""
-    assert chat(*scripted, "-q", "-p", "fail").stderr == "trunkline chat: Rate limit exceeded\n"
+    assert chat(*scripted, "-q", "-p", "fail").stderr == "Error: Rate limit exceeded\n"
 
 
 def test_json_is_one_object_about_the_whole_turn(scripted: list[str]) -> None:

@@ -140,6 +140,14 @@ def test_show_tells_who_said_what_and_what_it_cost() -> None:
     assert text.endswith("in total   tokens: 24 in, 19 out, 1800 read from the cache; turns: 1\n")
 
 
+def test_show_as_json_has_all_events_as_the_log_has_them() -> None:
+    keep("s1", *a_turn("hello", Usage(24, 19, 1800)))
+    found = json.loads(run("show", "s1", "--json"))
+    assert (found["session"]["id"], found["session"]["turns"]) == ("s1", 1)
+    exported = [json.loads(line) for line in run("export", "s1").splitlines()[1:]]
+    assert found["events"] == exported
+
+
 @pytest.mark.process
 def test_a_real_conversation_can_be_read_afterwards_with_its_tools_and_its_total() -> None:
     said = ["create hello.py", "clean up"]

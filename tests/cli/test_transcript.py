@@ -56,9 +56,9 @@ PUBLIC: list[tuple[Event, str]] = [
     (events.ToolStarted("c", "Write"), "runs Write"),
     (events.ToolFinished("c", "Write", "error", "no room"), "no room"),
     (events.ToolCancelled("c", "not now"), "cancelled: not now"),
-    (events.Progress("working"), "working"),
+    (events.Progress("working"), ""),
     (events.Notice("by the way"), "by the way"),
-    (events.Audio(b"\0\0", 16_000), "(sound, 2 bytes at 16000 Hz)"),
+    (events.Audio(b"\0\0" * 8000, 16_000), "0.5 s of sound"),
     (events.Extension("node", {"n": 1}), 'node: {"n": 1}'),
     (events.SessionIdentified("its own"), "the agent's own session: its own"),
     (events.Failed("provider", "overloaded", True), "provider: overloaded (worth another try)"),
@@ -139,3 +139,22 @@ def test_another_agent_is_told_what_was_said_and_of_a_long_talk_the_newest_part(
 
 def _records(talk: list[events.Event]) -> list[Envelope]:
     return [Envelope("s", number, 1, 0.0, event) for number, event in enumerate(talk, 1)]
+
+
+def test_of_a_graphs_turn_there_is_what_was_said_its_way_and_how_long_it_can_be_heard() -> None:
+    way = {"nodes": [{"name": "guard", "exit": "not_triggered"}, {"name": "answer"}], "wall_ms": 12.0, "a": "b" * 999}
+    said = told(
+        events.Progress("model: 50 %"),
+        events.Extension("node_event", {"node": "order", "type": "tool_call", "pairs": {"tool_name": "order"}}),
+        events.TextDelta("On"),
+        events.Audio(b"\0\0" * 8000, 16_000),
+        events.TextDelta("ce."),
+        events.Audio(b"\0\0" * 8000, 16_000),
+        events.Extension("turn_diagnostics", way),
+    )
+    assert [(block.kind, block.text) for block in said] == [
+        ("note", "[order: tool_call] tool_name=order"),
+        ("agent", "Once."),
+        ("note", "1.0 s of sound"),
+        ("note", "(guard not_triggered > answer; 12 ms)"),
+    ]

@@ -121,7 +121,7 @@ def test_a_failure_is_told_and_is_exit_code_1(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(up, "play", no_play)
     done = CliRunner().invoke(up.command, ["--tour"])
-    assert (done.exit_code, done.stderr) == (1, "trunkline up: No agent today.\n")
+    assert (done.exit_code, done.stderr) == (1, "Error: No agent today.\n")
 
 
 def test_a_terminal_gets_colours_and_time_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +213,7 @@ def test_a_second_one_says_that_the_first_runs_and_starts_nothing(monkeypatch: p
     with alone():
         done = CliRunner().invoke(up.command)
     assert (done.exit_code, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"trunkline up: It runs already, as process {os.getpid()}: ")
+    assert done.stderr.startswith(f"Error: It runs already, as process {os.getpid()}: ")
     assert f"`kill {os.getpid()}` stops it." in done.stderr
     assert len(done.stderr.splitlines()) == 1
     # Whatever became of the first: the next one can run.

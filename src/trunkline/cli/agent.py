@@ -118,7 +118,7 @@ def _fail(writing: int, streaming: bool, text: str, code: int, *, retryable: boo
         with suppress(OSError):
             os.write(writing, codec.encode(messages.Error(None, body)))
     advice = "" if streaming else "Try `trunkline agent --help`.\n"
-    write_or_drop(2)(f"trunkline agent: {text}\n{advice}".encode(errors="backslashreplace"))
+    write_or_drop(2)(f"Error: {text}\n{advice}".encode(errors="backslashreplace"))
     sys.exit(code)
 
 

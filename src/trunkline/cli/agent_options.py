@@ -141,10 +141,19 @@ def guard_log() -> None:
         last.addFilter(EnvironmentFilter())
 
 
+class PlainFormatter(logging.Formatter):
+    """A record among words for people: what it is, and what it says, without a time or the name of a module."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """`Warning: MESSAGE`, with the traceback of what is a defect."""
+        return f"{record.levelname.capitalize()}: {super().format(record)}"
+
+
 def log_to_stderr(redactor: Redactor) -> None:
-    """Log there, without secrets."""
+    """Log there, without secrets; on a screen, in words for people."""
     handler = StderrHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    form = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler.setFormatter(PlainFormatter() if os.isatty(2) else form)
     handler.addFilter(RedactingFilter(redactor))
     logging.getLogger().addHandler(handler)
 

@@ -79,7 +79,7 @@ def main(arguments: list[str]) -> NoReturn:
                 hint="Add `--json`, and give the message itself with `--message`.",
             )
     except ConfigError as error:
-        _complain(str(error))
+        _fail(str(error))
         sys.exit(EXIT_USAGE)
     for warning in profile.warnings:
         _complain(f"warning: {warning}")
@@ -181,7 +181,7 @@ class _Command:
             _complain(self._cut())
             _forget_stdout()
         except OSError as error:
-            _complain(f"standard output cannot be written: {error.strerror}")
+            _fail(f"Standard output cannot be written: {error.strerror}.")
             _forget_stdout()
             code = EXIT_FAILED
         return 128 + self._signals[0] if self._signals else code
@@ -260,7 +260,7 @@ class _Command:
             if outcome.session_id and outcome.session_id != self._turn.session_id:
                 _complain(f"session: {outcome.session_id}")
         if outcome.failure:
-            _complain(outcome.error or outcome.failure)
+            _fail(outcome.error or outcome.failure)
             if outcome.stderr and not self._verbose and outcome.stderr not in outcome.error:
                 _write_log(f"Its standard error:\n{outcome.stderr}\n")
         elif not outcome.reply and not outcome.partials:
@@ -294,7 +294,15 @@ def _record(outcome: Outcome) -> dict[str, object]:
     }
 
 
+def _fail(text: str) -> None:
+    """What went wrong, as every command says it."""
+    from trunkline.cli.wrapping import commands_apart
+
+    _write_log(f"Error: {commands_apart(text)}\n")
+
+
 def _complain(text: str) -> None:
+    """Something else, told from what the agent itself writes there."""
     from trunkline.cli.wrapping import commands_apart
 
     _write_log(f"trunkline agentproc: {commands_apart(text)}\n")

@@ -138,7 +138,7 @@ class _Failing:
             with suppress(OSError):
                 os.write(self.writing, line)
         advice = "Try `trunkline agentproc serve --help`.\n" if code == EXIT_USAGE else ""
-        write_or_drop(2)(f"trunkline agentproc serve: {text}\n{advice}".encode(errors="backslashreplace"))
+        write_or_drop(2)(f"Error: {text}\n{advice}".encode(errors="backslashreplace"))
         sys.exit(code)
 
 

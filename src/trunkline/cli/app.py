@@ -152,6 +152,10 @@ def _run() -> int:
     from trunkline.cli.agent_options import guard_log
 
     guard_log()
+    if "_TRUNKLINE_COMPLETE" in os.environ:
+        from trunkline.cli import bash_completion
+
+        bash_completion.register()
     try:
         result = app(prog_name="trunkline", standalone_mode=False)
     except click.Abort:

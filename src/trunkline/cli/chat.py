@@ -47,10 +47,9 @@ EXIT_INTERRUPTED = 130
 
 
 def _complete_agent(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from trunkline.agents.graph import bundled
+    from trunkline.cli.agentproc_completion import agents
 
-    known = (*registry.names(), *(f"{registry.GRAPH_FORM}{name}" for name in bundled.names()))
-    return [CompletionItem(name) for name in known if name.startswith(incomplete)]
+    return agents(incomplete)
 
 
 def _complete_provider(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -39,8 +39,6 @@ _SIGNAL_EXIT = 128
 
 #: Signs of life are told no oftener, and of what takes less none is.
 MOMENT_SECONDS = 1.0
-#: Of what was typed: `trunkline graph run`.
-_PROGRAM_WORDS = 3
 #: A reader that takes its time, such as a pager, is waited for; this is how often it is looked after.
 _LOOK_SECONDS = 0.02
 
@@ -146,7 +144,6 @@ class _Output:
         self._tell = tell
         self._quiet = options.quiet
         self._trace = options.trace
-        self._program = " ".join(options.command[:_PROGRAM_WORDS])
         self._terminal = sys.stdout.isatty()
         self._encoding = sys.stdout.encoding or "utf-8"
         mode = os.fstat(1).st_mode
@@ -217,7 +214,7 @@ class _Output:
             case events.Failed(kind=kind, message=message, retryable=retryable):
                 self._errors.append({"kind": kind, "message": message, "retryable": retryable})
                 self._break_line()
-                self._tell(f"{self._program}: {message}")
+                self._tell(f"Error: {message}")
             case events.TurnEnded():
                 self._end = event
             case _:
@@ -301,7 +298,7 @@ class _Output:
             self._write("\n")
         self._writer.flush()
         if self._writer.broken and not self._has_reader:
-            self._tell(f"{self._program}: The answer cannot be written to standard output. Is there room left?")
+            self._tell("Error: The answer cannot be written to standard output. Is there room left?")
         if self._denied and not self._quiet:
             names = ", ".join(sorted(set(self._denied)))
             self._tell(f"Nobody could be asked about {names}. Allow it with `--allow`, `--mode` or `--auto-approve`.")

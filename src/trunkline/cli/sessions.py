@@ -131,14 +131,22 @@ def _day(at: float) -> str:
 
 @command.command("show")
 @_session
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every event as the log has it.")
 @explained
-def show(session: str) -> None:
+def show(session: str, as_json: bool) -> None:
     """Print the transcript of the session ID.
 
     `latest` is the session that was used last in the current directory. Control characters of what was said are
-    shown, not obeyed.
+    shown, not obeyed. Signs of life and the details of a graph's turns are left out: `--json` has them.
     """
     kept = shelf.read(session)
+    if as_json:
+        # Piece by piece: a session may be long.
+        click.echo(b'{"session":' + jsontext.dumps(_record(kept.info)) + b',"events":[', nl=False)
+        for number, line in enumerate(_events(kept, everything=False)):
+            click.echo((b",\n" if number else b"\n") + line, nl=False)
+        click.echo(b"\n]}")
+        return
     for label, value in (
         ("session", kept.info.id),
         ("agent", kept.info.agent or "not known"),
@@ -204,6 +212,10 @@ def _jsonl(kept: shelf.SessionView, everything: bool) -> Iterator[bytes]:
             "created": info.created,
         }
     )
+    yield from _events(kept, everything)
+
+
+def _events(kept: shelf.SessionView, everything: bool) -> Iterator[bytes]:
     for record in kept.records:
         if isinstance(record, Gap):
             yield jsontext.dumps({"gap": [record.first, record.last]})

@@ -15,9 +15,11 @@ from typing import Literal
 
 from trunkline.base.printable import printable
 from trunkline.base.values import Value
+from trunkline.cli import trace
 from trunkline.core import events
 from trunkline.core.events import Envelope, Gap
 from trunkline.core.grants import Grant
+from trunkline.core.graph.turns import NODE_EVENT, TURN_DIAGNOSTICS
 from trunkline.core.usage import Usage
 
 Kind = Literal["turn", "user", "agent", "thinking", "tool", "output", "note", "failure", "end"]
@@ -41,12 +43,18 @@ class TranscriptBlock(Value):
 def blocks(records: Iterable[Envelope | Gap]) -> Iterator[TranscriptBlock]:
     """The transcript of some records. Deltas that follow one another are put together.
 
-    Of the private events only the requests are shown that the approval policy answered.
+    Of the private events only the requests are shown that the approval policy answered. Signs of life are left out, and
+    of what a graph tells of its way there is the way: the log has all of it.
     """
     run: list[str] = []
     kind: Kind = "agent"
+    sound = 0.0
     for record in records:
         event = record.event if isinstance(record, Envelope) else None
+        if isinstance(event, events.Audio):
+            # It comes in pieces, beside the words.
+            sound += trace.seconds(event)
+            continue
         if isinstance(event, events.TextDelta | events.ThinkingDelta):
             speaks: Kind = "agent" if isinstance(event, events.TextDelta) else "thinking"
             if run and speaks != kind:
@@ -60,9 +68,14 @@ def blocks(records: Iterable[Envelope | Gap]) -> Iterator[TranscriptBlock]:
         if run:
             yield TranscriptBlock(kind, "".join(run))
             run.clear()
+        if sound:
+            yield TranscriptBlock("note", f"{sound:.1f} s of sound")
+            sound = 0.0
         yield from _blocks_of(record)
     if run:
         yield TranscriptBlock(kind, "".join(run))
+    if sound:
+        yield TranscriptBlock("note", f"{sound:.1f} s of sound")
 
 
 def dialogue(records: Iterable[Envelope | Gap]) -> str:
@@ -126,7 +139,7 @@ def _output(event: events.ToolFinished) -> TranscriptBlock:
 
 def _note(event: events.Event) -> str | None:
     match event:
-        case events.Notice(message=text) | events.Progress(message=text):
+        case events.Notice(message=text):
             return text
         case events.ModeChanged(mode=mode):
             return f"approval mode: {mode}"
@@ -137,8 +150,10 @@ def _note(event: events.Event) -> str | None:
             return f"told what was said before: {text}"
         case events.SessionIdentified(session_id=session_id):
             return f"the agent's own session: {session_id}"
-        case events.Audio(data=data, rate=rate):
-            return f"(sound, {len(data)} bytes at {rate} Hz)"
+        case events.Extension(kind=kind, data=data) if kind == TURN_DIAGNOSTICS:
+            return trace.way(data)
+        case events.Extension(kind=kind) if kind == NODE_EVENT:
+            return trace.told(event)
         case events.Extension(kind=kind, data=data):
             return f"{kind}: {json.dumps(data, ensure_ascii=False)}"
         case _:

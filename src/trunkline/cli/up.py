@@ -190,7 +190,7 @@ def _report(service: Service, state: State, detail: str) -> None:
 
 
 def _complain(fault: Fault) -> None:
-    click.echo(fitted(f"trunkline up: {fault}", sys.stderr), err=True)
+    click.echo(fitted(f"Error: {fault}", sys.stderr), err=True)
 
 
 def _write(text: str) -> None:

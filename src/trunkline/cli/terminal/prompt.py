@@ -50,7 +50,7 @@ _STYLE = Style.from_dict(
     {
         "prompt": "ansicyan bold",
         "mode": "ansiyellow",
-        "heard": "ansibrightblack",
+        "heard": "ansibrightblack nobold",
         "continuation": "ansibrightblack",
         "rprompt": "ansibrightblack",
     }
