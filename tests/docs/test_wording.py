@@ -20,6 +20,40 @@ FOREIGN = re.compile(
     re.IGNORECASE,
 )
 
+#: Turns of phrase of the documentation before it was read by a native speaker; none of them is to come back.
+TRANSLATED = re.compile(
+    "|".join(
+        [
+            FOREIGN.pattern,
+            r"\bwhoever\b",
+            r"\bcan be gone on with\b",
+            r"\bgoes on with (?:it|one)\b",
+            r"\bwithout more ado\b",
+            r"\bto the test\b",
+            r"\bneeds your leave\b",
+            r"\bwhat stands there\b",
+            r"\bthat comes along\b",
+            r"\b(?:is|are) told (?:in|of)\b",
+            r"\bwhat (?:it )?puts up with\b",
+            r"\bmade anew\b",
+            r"\bmore and more seldom\b",
+            r"\bwhat is said\b",
+            r"\bsays? back\b",
+            r", too\.(?= [A-Z]|$)",
+        ]
+    ),
+    re.IGNORECASE | re.MULTILINE,
+)
+#: Pages for people, in the folders that were read whole.
+PAGES = sorted(
+    [
+        *(path for folder in ("tutorial", "how-to", "explanation") for path in (ROOT / "docs" / folder).glob("*.md")),
+        *(ROOT / name for name in ("docs/README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
+        *(ROOT / ".github").rglob("*template*.md"),
+        *(ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"),
+    ]
+)
+
 
 def texts(source: str) -> Iterator[tuple[int, str]]:
     """The texts of a module that are not docstrings, with what is filled in left out."""
@@ -46,8 +80,35 @@ def test_no_text_of_the_program_reads_like_a_translation(package: str) -> None:
     assert found == set()
 
 
+def prose(page: str) -> str:
+    """What a page says itself: without code, and each paragraph on one line."""
+    page = re.sub(r"^ *```.*?^ *```", "", page, flags=re.DOTALL | re.MULTILINE)
+    page = re.sub(r"`[^`]*`", "_", page)
+    return re.sub(r"(?<=\S)\n *(?=[^\s|#>*-])", " ", page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_page_reads_like_a_translation(page: Path) -> None:
+    said = prose(page.read_text(encoding="utf-8"))
+    found = [said[max(0, at.start() - 60) : at.end() + 20] for at in TRANSLATED.finditer(said)]
+    assert found == []
+
+
 def test_the_check_knows_a_translation_from_english() -> None:
     for text in ("`x` is no address.", "The address of the homeserver is none.", "`m` cannot be had: gone"):
         assert FOREIGN.search(text), text
     for text in ("There is no agent `x`.", "there are no strings", "It is no longer needed.", "0 is no limit."):
         assert not FOREIGN.search(text), text
+    for page in (
+        "Whoever has it can write.",
+        "It puts an agent to\nthe test.",
+        "What happens to a line that is no\ncommand?",
+    ):
+        assert TRANSLATED.search(prose(page)), page
+    for page in (
+        "Anyone who has it can write.",
+        "```text\nwhoever\n```\n",
+        "Say `is none` to it.",
+        "Add it, too, if you like.",
+    ):
+        assert not TRANSLATED.search(prose(page)), page
