@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import pytest
 
 from trunkline.cli import chat, graph_run, tryll_chat, tryll_talk
 from trunkline.cli.chat_session import ChatOptions
+from trunkline.cli.talk_voice import TerminalVoice
 from trunkline.cli.terminal import commands, conversation
 
 COMMANDS: Mapping[str, click.Command] = {
@@ -137,6 +139,7 @@ def test_at_a_terminal_each_is_the_same_conversation(name: str, graph: str, monk
         return 7
 
     monkeypatch.setattr(conversation, "converse", converse)
+    monkeypatch.setattr(TerminalVoice, "devices", lambda voice: nullcontext())
     monkeypatch.setattr(sys, "stdin", Terminal())
     monkeypatch.setattr(sys, "stdout", Terminal())
     arguments = {"chat": ["echo"], "graph run": [graph]}.get(name, ["127.0.0.1:1"])

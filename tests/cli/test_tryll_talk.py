@@ -312,3 +312,12 @@ def test_the_space_bar_begins_and_ends_what_is_said_unless_a_line_is_begun(
 def test_a_key_to_talk_needs_a_terminal() -> None:
     result = invoke(command, "127.0.0.1:1", "--push-to-talk")
     assert (result.exit_code, "needs a terminal" in result.stderr) == (2, True)
+
+
+def test_whoever_has_no_microphone_is_told_before_the_server_is_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("trunkline.cli.talk_audio.find_spec", lambda name: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = invoke(command, "127.0.0.1:1", *MOCK)
+    assert (result.exit_code, "No microphone can be used here." in result.stderr) == (1, True)

@@ -13,7 +13,7 @@ import shlex
 import stat
 import sys
 import threading
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -34,6 +34,7 @@ from trunkline.models.providers import NAMES
 
 if TYPE_CHECKING:
     from trunkline.cli.chat_once import Form
+    from trunkline.cli.talk_voice import TerminalVoice
 
 #: After so long without the end of the input, we say what we are waiting for.
 PATIENCE_SECONDS = 3.0
@@ -138,12 +139,12 @@ def _talked(options: ChatOptions, text: str | None, form: Form) -> int:
         if voice.recording is None and form == "text" and sys.stdin.isatty() and sys.stdout.isatty():
             from trunkline.cli.terminal.conversation import converse
 
-            return _run(converse(options))
+            return _run(_aloud(voice, lambda: converse(options)))
         if voice.recording is None and voice.push_to_talk:
             raise click.UsageError("`--push-to-talk` needs a terminal: there is no key to press.")
         from trunkline.cli.chat_once import once
 
-        return _run(once(options, voice.messages(), form))
+        return _run(_aloud(voice, lambda: once(options, voice.messages(), form)))
     if text is None and sys.stdin.isatty():
         if form != "text" or not sys.stdout.isatty():
             raise click.UsageError("There is no terminal to talk in. Ask with `-p TEXT`, or pipe the text in.")
@@ -155,6 +156,11 @@ def _talked(options: ChatOptions, text: str | None, form: Form) -> int:
     if text is None and options.lines:
         return _run(once(options, _lines(sys.stdin.fileno()), form))
     return _run(once(options, _only(_message(text, options)), form))
+
+
+async def _aloud(voice: TerminalVoice, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
+    async with voice.devices():
+        return await work()
 
 
 async def _only(message: UserMessage) -> AsyncIterator[UserMessage]:

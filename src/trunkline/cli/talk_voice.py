@@ -59,6 +59,7 @@ class TerminalVoice:
         self.listening = False
         """Whether somebody can be heard, and not only typed messages are answered."""
         self._speakers: Speakers | None = None
+        self._microphone: Microphone | None = None
 
     # What its agent tells.
 
@@ -122,20 +123,18 @@ class TerminalVoice:
             raise ConfigError("Nothing was understood.")
 
     @asynccontextmanager
-    async def heard_out(self) -> AsyncIterator[None]:
-        """Inside, the microphone is on, or the file is played to the agent; and the speakers are ours."""
-        microphone = await talk_audio.open_microphone() if self.recording is None else None
+    async def devices(self) -> AsyncIterator[None]:
+        """Inside, the microphone and the speakers are ours: whoever has none need not wait for models.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        microphone = self._microphone = await talk_audio.open_microphone() if self.recording is None else None
         self.listening = True
         try:
             if self._aloud:
                 self._speakers = await talk_audio.open_speakers()
-            await self.listen()
-            feeding = asyncio.create_task(self._feed(microphone), name="speech")
-            try:
-                yield
-            finally:
-                feeding.cancel()
-                await asyncio.wait({feeding})
+            yield
         finally:
             self.listening = False
             speakers, self._speakers = self._speakers, None
@@ -143,6 +142,17 @@ class TerminalVoice:
                 await speakers.close()
             if microphone is not None:
                 await microphone.close()
+
+    @asynccontextmanager
+    async def heard_out(self) -> AsyncIterator[None]:
+        """Inside, the microphone is listened to, or the file is played to the agent."""
+        await self.listen()
+        feeding = asyncio.create_task(self._feed(self._microphone), name="speech")
+        try:
+            yield
+        finally:
+            feeding.cancel()
+            await asyncio.wait({feeding})
 
     async def listen(self) -> None:
         """Hear what is said from now on, in the conversation that was opened last.

@@ -13,7 +13,9 @@ import pytest
 from tests.cli.terminal.chat_terminal import CTRL_C, CTRL_D, ENTER, ESCAPE, PROMPT, SHIFT_TAB, ChatTerminal
 from trunkline.base import paths
 from trunkline.cli import shelf
-from trunkline.core.events import Envelope, ToolCancelled, TurnEnded
+from trunkline.cli.chat_session import ChatOptions
+from trunkline.cli.terminal.conversation import TerminalConversation, on_terminal
+from trunkline.core.events import Envelope, ToolCancelled, TurnEnded, UserMessage
 
 pytestmark = pytest.mark.process
 
@@ -554,3 +556,26 @@ def _evil(place: str) -> str:
     evil = Path(place) / "evil\x1b]0;pwned\x07\x1b[31mred\nline"
     evil.mkdir()
     return str(evil)
+
+
+async def test_what_is_said_aloud_is_no_command_and_names_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard = iter([("/mode yolo", True), ("read @/etc/passwd", True), ("/exit", True)])
+    answered: list[UserMessage] = []
+
+    async def following(self: TerminalConversation) -> tuple[str, bool]:
+        try:
+            return next(heard)
+        except StopIteration:
+            raise EOFError from None
+
+    async def answer(self: TerminalConversation, message: UserMessage) -> None:
+        answered.append(message)
+
+    monkeypatch.setattr(TerminalConversation, "_next", following)
+    monkeypatch.setattr(TerminalConversation, "_answer", answer)
+    monkeypatch.setattr(TerminalConversation, "_show_news", lambda self: None)
+    chat = TerminalConversation.__new__(TerminalConversation)
+    chat._options, chat._leaving, chat.workspace = ChatOptions(quiet=True), False, "/"
+    _, chat.view = on_terminal()
+    await chat.run()
+    assert answered == [UserMessage("/mode yolo"), UserMessage("read @/etc/passwd"), UserMessage("/exit")]

@@ -273,6 +273,10 @@ class TerminalConversation:
         Raises:
             EOFError: they want to leave.
         """
+        if self._voice is not None and (said := self._voice.take()) is not None:
+            # The server answers it already: whatever was typed would stop that.
+            self.view.user(said)
+            return said, True
         if not self._queue:
             return await self._read()
         text = self._queue.popleft()
