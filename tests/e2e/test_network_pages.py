@@ -38,7 +38,7 @@ pytestmark = [
     pytest.mark.process,
     pytest.mark.slow,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(90),
+    pytest.mark.timeout(300),
 ]
 
 #: How long the server may take to start: on a busy machine its imports alone take seconds.
@@ -83,7 +83,7 @@ async def acting(site: str) -> AsyncIterator[Acting]:
     made: list[Sns] = []
 
     def act(agent_id: str, token: str) -> Sns:
-        made.append(Sns(site, agent_id, token, timeout=10))
+        made.append(Sns(site, agent_id, token, timeout=PATIENCE_SECONDS))
         return made[-1]
 
     yield act

@@ -16,7 +16,7 @@ from tests.support.anvil import OTHER_KEY, Anvil, anvil
 from tests.support.world_place import Place, place
 from trunkline.demo.chain.artefacts import artefact
 
-pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
 FEEDBACK = ["type", "communitySlug", "threadId", "contractAddress", "functionName", "args", "value", "result"]
 STAMP = ["id", "createdAt", "direction", "actionTypes", "instanceId", "port", "pid", "agentId", "content"]

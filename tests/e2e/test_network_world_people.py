@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.process,
     pytest.mark.slow,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(90),
+    pytest.mark.timeout(300),
 ]
 
 PASSPHRASE = "correct horse battery"

@@ -21,7 +21,7 @@ from trunkline.agents.external.tryll_talk_options import TalkOptions
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.models.voice import espeak, piper
 
-pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(300)]
 
 #: Words are counted by their loudness, and answered by an engine that repeats them; the voice is a real one.
 QUICK = TalkOptions("mock", "mock", "espeak")

@@ -17,7 +17,7 @@ import bootstrap
 import system_packages
 from tests.packaging.commands import clean_environment
 
-pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).parents[2]
 # A project that needs no index: its build backend is its own, and builds an editable wheel by hand.

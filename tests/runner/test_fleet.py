@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,21 @@ def _paced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "STOP_SECONDS", 0.2)
 
 
+_made: list[Fleet] = []
+
+
+@pytest.fixture(autouse=True)
+async def _closed() -> AsyncIterator[None]:
+    """However a test ends, its fleets are closed."""
+    yield
+    while _made:
+        await _made.pop().close()
+
+
 def make(home: Path, *reports: CycleReport, keyring: MemoryKeyring | None = None) -> tuple[Fleet, Runners]:
     runners = Runners(*reports)
-    return Fleet(FleetHome(str(home), runners), keys(keyring)), runners
+    _made.append(Fleet(FleetHome(str(home), runners), keys(keyring)))
+    return _made[-1], runners
 
 
 async def test_an_agent_runs_until_it_is_stopped_and_its_status_stays(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.closing import closing
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.provider import BREAK, Reply, Request, StubProvider
 from tests.support.sns_stub import AGENT, SLUG, TOKEN, SnsStub
 from trunkline.runner import config
@@ -133,15 +136,15 @@ async def test_an_issue_whose_answer_was_lost_is_found_and_not_made_again(
 
 async def test_of_one_report_only_one_issue_is_made(github: Github, sns: SnsStub, tmp_path: Path) -> None:
     settings = config.Github(GITHUB_TOKEN, github.server.url)
-    client, state = Sns(sns.url, AGENT, TOKEN, timeout=5), AgentState(str(tmp_path), AGENT)
-    issues = Issues(settings, client, state, seconds=5)
     report = PollReport(sns.community, sns.thread("REPORT_TO_HUMAN"), "It rounds", "By one wei.")
-    assert (await issues.share(report))["ok"] is True
-    assert await issues.share(report) == {"ok": False, "error": "An issue was made of it already."}
+    with contextlib.closing(AgentState(str(tmp_path), AGENT)) as state:
+        async with (
+            closing(Sns(sns.url, AGENT, TOKEN, timeout=PATIENCE_SECONDS)) as client,
+            closing(Issues(settings, client, state, seconds=PATIENCE_SECONDS)) as issues,
+        ):
+            assert (await issues.share(report))["ok"] is True
+            assert await issues.share(report) == {"ok": False, "error": "An issue was made of it already."}
     assert len(github.issues) == 1
-    await issues.close()
-    await client.close()
-    state.close()
 
 
 @pytest.mark.parametrize(

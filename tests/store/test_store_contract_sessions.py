@@ -119,7 +119,7 @@ _seqs = count(1)
 
 def _write_until_newest(store: SessionStore, log: Any) -> None:
     """Use a session until the clock of its store has noticed."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while store.list()[0].id != log.session or store.list()[0].updated == store.list()[1].updated:
         assert time.monotonic() < deadline
         fill(log, [next(_seqs)])

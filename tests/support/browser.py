@@ -10,12 +10,13 @@ from pathlib import Path
 
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright, expect
 
+from tests.support.patience import PATIENCE_SECONDS
+
 #: Names of the program, as distributions have it.
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 #: A sandbox needs rights that containers do not give; the pages are our own. Without /dev/shm it uses files.
 _ARGUMENTS = ("--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disable-extensions", "--no-first-run")
-#: How long a test waits for something to appear. Long enough for a busy machine, shorter than a test may last.
-WAIT_MS = 20_000
+WAIT_MS = 1000 * PATIENCE_SECONDS
 #: The folder for pictures that people want to look at afterwards.
 OUTPUT = "TRUNKLINE_TEST_OUTPUT"
 #: Where pictures are kept unless somebody says otherwise.

@@ -31,7 +31,7 @@ class Runner:
     def __init__(self, home: Path, config: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> None:
         self.home = home
         self.log_path = home / "communication.jsonl"
-        self._config = {"log": str(self.log_path), "timeoutSec": 20, **config}
+        self._config = {"log": str(self.log_path), "timeoutSec": PATIENCE_SECONDS, **config}
         self._environ = {**os.environ, **(environ or {}), "TRUNKLINE_HOME": str(home / "state")}
         home.mkdir(parents=True, exist_ok=True)
 

@@ -222,11 +222,32 @@ async def test_modules_in_the_workspace_are_not_taken_for_ours(tree: Path) -> No
     assert (await run(tree, "", pattern="world")).text == "b.txt:1:hello world"
 
 
+def _clock_from_the_first_line(patched: pytest.MonkeyPatch) -> None:
+    """The time of a search begins when it has found something: what its start takes does not count."""
+    limits: list[asyncio.Timeout] = []
+    timeout, feed = asyncio.timeout, grep.MatchLines.feed
+
+    def begun(seconds: float | None) -> asyncio.Timeout:
+        if seconds != grep.GREP_SECONDS:
+            return timeout(seconds)
+        limits.append(timeout(PATIENCE_SECONDS))
+        return limits[-1]
+
+    def found(lines: grep.MatchLines, data: bytes) -> bool:
+        limits[-1].reschedule(asyncio.get_running_loop().time() + grep.GREP_SECONDS)
+        return feed(lines, data)
+
+    patched.setattr(asyncio, "timeout", begun)
+    patched.setattr(grep.MatchLines, "feed", found)
+
+
 async def test_a_pattern_that_runs_away_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grep, "GREP_SECONDS", 1.0)
     (tmp_path / "0").write_text("found: aaa\n")
     (tmp_path / "1").write_text("a" * 40 + "!\n")
-    output = await run(tmp_path, "", pattern="found|^(a|a|aa)+$")
+    with monkeypatch.context() as patched:
+        _clock_from_the_first_line(patched)
+        output = await run(tmp_path, "", pattern="found|^(a|a|aa)+$")
     assert output.status == "success"
     assert output.text.split("\n")[0] == "0:1:found: aaa"
     assert "(stopped after 1 s" in output.text

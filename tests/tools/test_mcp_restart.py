@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.mcp_client import Watched, small, until, watched
-from trunkline.tools.mcp import server
+from tests.support.patience import PATIENCE_SECONDS
+from trunkline.tools.mcp import connection, server
 from trunkline.tools.tool import ToolOutput
 
 pytestmark = pytest.mark.process
@@ -62,7 +63,10 @@ async def test_the_tools_are_listed_anew(client: Watched) -> None:
     assert client.ready[-1] == ("small", names)
 
 
-async def test_one_that_announces_new_tools_all_the_time_is_not_asked_all_the_time(client: Watched) -> None:
+async def test_one_that_announces_new_tools_all_the_time_is_not_asked_all_the_time(
+    client: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "RELIST_SECONDS", 10 * PATIENCE_SECONDS)
     await client.connect(small("--restless"))
     await until(lambda: len(client.ready) == 2)
     for _ in range(20):

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.chain import community, embedded, settings, tx
 from tests.support.chain_world import RECEIPT, SEND, World
+from tests.support.closing import closing
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.faults import ConfigError
 from trunkline.runner.chain.ledger import Ledger
@@ -76,7 +77,6 @@ async def test_many_at_once_with_one_key_take_different_nonces_and_are_all_mined
 
 
 async def test_another_program_that_uses_the_same_key_only_costs_another_try(world: World, tmp_path: Path) -> None:
-    stranger = TxPerformer(settings(world.node.url), str(tmp_path / "elsewhere"))
     performer = world.performer()
 
     async def behind(asked: dict[str, Any]) -> bytes:
@@ -86,11 +86,11 @@ async def test_another_program_that_uses_the_same_key_only_costs_another_try(wor
         return answer
 
     world.node.behaviours["eth_getTransactionCount"] = behind
-    done = await performer.perform(tx("inc()"), world.community)
-    assert done.ok, done
-    assert await world.count() == 2
-    performer.received()
-    await stranger.close()
+    async with closing(TxPerformer(settings(world.node.url), str(tmp_path / "elsewhere"))) as stranger:
+        done = await performer.perform(tx("inc()"), world.community)
+        assert done.ok, done
+        assert await world.count() == 2
+        performer.received()
     assert await performer.settle() == []
 
 
@@ -289,9 +289,10 @@ async def test_above_a_threshold_a_person_is_asked_and_a_yes_sends_it(world: Wor
 
 async def test_the_chain_may_begin_anew_under_an_old_ledger(tmp_path: Path) -> None:
     for _ in range(2):
-        async with embedded() as (chain, address):
-            performer = TxPerformer(settings(chain.url), str(tmp_path))
+        async with (
+            embedded() as (chain, address),
+            closing(TxPerformer(settings(chain.url), str(tmp_path))) as performer,
+        ):
             for _ in range(2):
                 done = await performer.perform(tx("inc()"), community(address))
                 assert done.ok, done
-            await performer.close()

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.chain import KEY, settings, tx
 from tests.support.chain_world import SEND, World
+from tests.support.closing import closing
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.redact import Redactor
 from trunkline.core.faults import UnknownCall
@@ -65,11 +66,10 @@ async def test_a_contract_that_cannot_be_used_is_told(world: World, change: dict
 
 async def test_without_a_wallet_or_a_node_that_is_said_first(world: World) -> None:
     for missing in ({"url": ""}, {"key": ""}):
-        performer = TxPerformer(settings(**{"url": world.node.url, **missing}), world.home)
-        done = await performer.perform(tx("nope"), {})
-        assert done.error == "Execution wallet or Alchemy key missing."
-        assert await performer.settle() == []
-        await performer.close()
+        async with closing(TxPerformer(settings(**{"url": world.node.url, **missing}), world.home)) as performer:
+            done = await performer.perform(tx("nope"), {})
+            assert done.error == "Execution wallet or Alchemy key missing."
+            assert await performer.settle() == []
 
 
 async def test_nothing_is_signed_for_another_chain(world: World) -> None:
@@ -239,12 +239,12 @@ async def test_secrets_are_in_nothing_that_is_said_or_logged(
     leaking = f"cannot serve {url} for {KEY} {KEY[2:].upper()}, runner rnr_0123456789"
     performer = TxPerformer(settings(url), str(tmp_path), Redactor(["rnr_0123456789"]), agent_id="a1")
     said: list[Any] = []
-    for method in ("eth_chainId", "eth_call", "eth_estimateGas", SEND):
-        world.node.behaviours = {method: world.node.say(error={"code": -32000, "message": leaking})}
-        done = await performer.perform(tx("inc()"), world.community)
-        assert "cannot serve" in str(done.error)
-        said.append([done, await performer.settle()])
-    await performer.close()
+    async with closing(performer):
+        for method in ("eth_chainId", "eth_call", "eth_estimateGas", SEND):
+            world.node.behaviours = {method: world.node.say(error={"code": -32000, "message": leaking})}
+            done = await performer.perform(tx("inc()"), world.community)
+            assert "cannot serve" in str(done.error)
+            said.append([done, await performer.settle()])
     kept = b"".join(path.read_bytes() for path in (tmp_path / "wallets").iterdir())
     for secret in ("S3cretKey99", KEY[2:], KEY[2:].upper()):
         assert secret not in f"{said!r} {performer!r} {caplog.text}"

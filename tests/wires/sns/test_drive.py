@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.closing import closing
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.provider import BREAK, HANG, Reply, Request, StubProvider
 from tests.support.sns_stub import AGENT, COMMUNITY, TOKEN, SnsStub, hurry
@@ -96,16 +97,14 @@ async def test_a_servers_failure_leaves_a_write_unclear(stub: SnsStub, sns: Sns)
 
 async def test_what_was_never_sent_is_not_unclear(stub: SnsStub, sns: Sns) -> None:
     stub.accident(NONCE, HANG)
-    client = Sns(stub.url, AGENT, TOKEN, timeout=0.3)
-    with pytest.raises(SnsError, match=r"no complete answer within 0\.3 s") as hung:
-        await client.comment("ct", "b")
-    await client.close()
+    async with closing(Sns(stub.url, AGENT, TOKEN, timeout=0.3)) as client:
+        with pytest.raises(SnsError, match=r"no complete answer within 0\.3 s") as hung:
+            await client.comment("ct", "b")
     assert not isinstance(hung.value, WriteUnclear)
 
-    gone = Sns("http://127.0.0.1:1", AGENT, TOKEN, timeout=PATIENCE_SECONDS)
-    with pytest.raises(SnsError) as refused:
-        await gone.general()
-    await gone.close()
+    async with closing(Sns("http://127.0.0.1:1", AGENT, TOKEN, timeout=PATIENCE_SECONDS)) as gone:
+        with pytest.raises(SnsError) as refused:
+            await gone.general()
     assert refused.value.status is None
     assert TOKEN not in str(refused.value)
 
@@ -114,12 +113,10 @@ async def test_an_answer_that_drips_is_limited_as_a_whole() -> None:
     def drip(request: Request) -> Reply:
         return Reply([b"{", *[b" "] * 3, HANG], headers={"content-type": "application/json"})
 
-    async with StubProvider(drip) as server:
-        client = Sns(server.url, AGENT, TOKEN, timeout=0.3)
+    async with StubProvider(drip) as server, closing(Sns(server.url, AGENT, TOKEN, timeout=0.3)) as client:
         async with asyncio.timeout(PATIENCE_SECONDS):
             with pytest.raises(SnsError, match="no complete answer"):
                 await client.general()
-        await client.close()
 
 
 async def test_an_answer_without_end_is_refused() -> None:
@@ -127,11 +124,12 @@ async def test_an_answer_without_end_is_refused() -> None:
         piece = b" " * (1 << 20)
         return Reply([piece] * (MAX_ANSWER // len(piece) + 1), headers={"content-type": "application/json"})
 
-    async with StubProvider(flood) as server:
-        client = Sns(server.url, AGENT, TOKEN, timeout=PATIENCE_SECONDS)
+    async with (
+        StubProvider(flood) as server,
+        closing(Sns(server.url, AGENT, TOKEN, timeout=PATIENCE_SECONDS)) as client,
+    ):
         with pytest.raises(SnsError, match="more than"):
             await client.general()
-        await client.close()
 
 
 async def test_an_id_is_never_a_way_to_another_path(stub: SnsStub, sns: Sns) -> None:
@@ -156,11 +154,12 @@ async def test_what_cannot_work_is_said_before_anything_is_sent(url: str, agent:
 async def test_an_answer_that_was_compressed_unasked_is_read_or_said_to_be_broken(is_whole: bool) -> None:
     data = gzip.compress(b'{"agent": {"id": "a"}}')
     reply = Reply([data if is_whole else b"{}"], headers={"content-encoding": "gzip"})
-    async with StubProvider(lambda request: reply) as server:
-        sns = Sns(server.url, AGENT, TOKEN, timeout=PATIENCE_SECONDS)
+    async with (
+        StubProvider(lambda request: reply) as server,
+        closing(Sns(server.url, AGENT, TOKEN, timeout=PATIENCE_SECONDS)) as sns,
+    ):
         if is_whole:
             assert (await sns.general())["agent"] == {"id": "a"}
         else:
             with pytest.raises(SnsError, match="Failed to fetch agent general data: "):
                 await sns.general()
-        await sns.close()
