@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from trunkline.base import process
 from trunkline.base.process import SpawnError, spawn
 from trunkline.base.process_guard import Guard
 
@@ -54,7 +54,7 @@ def test_a_directory_in_the_path_that_may_not_be_searched_changes_no_answer(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, "denied")
 
-    monkeypatch.setattr(subprocess, "Popen", refuse)
+    monkeypatch.setattr(process, "_Leader", refuse)
     assert failure(["no-such-program"]).reason == "not-found"
     assert failure(["true", "x" * (1 << 22)]).reason == "too-long"
 
@@ -133,7 +133,7 @@ def test_a_system_without_room_says_so(monkeypatch: pytest.MonkeyPatch, number: 
     def refuse(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(subprocess, "Popen", refuse)
+    monkeypatch.setattr(process, "_Leader", refuse)
     assert failure(["true"]).reason == "no-resources"
     monkeypatch.setattr(Guard, "announce", refuse)
     assert failure(["true"]).reason == "no-resources"
@@ -143,13 +143,13 @@ def test_other_refusals_keep_the_systems_words(monkeypatch: pytest.MonkeyPatch) 
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.ETXTBSY, "busy")
 
-    monkeypatch.setattr(subprocess, "Popen", refuse)
+    monkeypatch.setattr(process, "_Leader", refuse)
     assert failure(["true"]).reason == "busy"
 
     def fail(*_: object, **__: object) -> None:
         raise OSError(errno.EIO, "broken")
 
-    monkeypatch.setattr(subprocess, "Popen", fail)
+    monkeypatch.setattr(process, "_Leader", fail)
     error = failure(["true"])
     assert (error.reason, error.hint) == ("other", os.strerror(errno.EIO))
 

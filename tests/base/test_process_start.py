@@ -10,6 +10,7 @@ import pytest
 from tests.base.processes import read_all, run_parent
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.process import SpawnError, spawn
+from trunkline.base.process_guard import guard
 
 pytestmark = pytest.mark.process
 
@@ -88,6 +89,30 @@ def test_a_start_that_fails_leaves_neither_a_child_nor_a_file(tmp_path: Path) ->
             spawn(argv, cwd=cwd)
     assert without_children()
     assert os.listdir("/proc/self/fd") == before
+
+
+def test_a_leader_is_known_by_its_number_before_it_is_confirmed_and_not_if_it_fails(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    numbers: list[int] = []
+    expect, confirm = guard.expect, guard.confirm
+
+    def watch(number: int) -> None:
+        expect(number)
+        numbers.append(number)
+
+    def check(cookie: str, number: int) -> None:
+        assert numbers == [number]
+        assert guard.is_leader(number)
+        confirm(cookie, number)
+
+    monkeypatch.setattr(guard, "expect", watch)
+    monkeypatch.setattr(guard, "confirm", check)
+    spawn(["true"]).close()
+    with pytest.raises(SpawnError):
+        spawn([str(tmp_path)])
+    assert len(numbers) == 2
+    assert not guard.is_leader(numbers[1])
 
 
 def test_a_start_that_fails_is_one_although_the_system_collects_children() -> None:

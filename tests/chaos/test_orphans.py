@@ -104,7 +104,7 @@ spawn(["setsid", "sleep", "600"])
 def test_a_parent_killed_between_fork_and_exec_leaves_nothing(mark: str) -> None:
     # The moment is held open: the leader is forked by hand and becomes its program long after the parent's death.
     script = """
-import subprocess
+from trunkline.base import process
 spawn(["true"]).close()
 class SlowStart:
     def __init__(self, argv, env, **_):
@@ -116,7 +116,7 @@ class SlowStart:
         os.setsid()
         time.sleep(0.3)
         os.execvpe(argv[0], argv, env)
-subprocess.Popen = SlowStart
+process._Leader = SlowStart
 spawn(["sleep", "600"])
 """
     with parent_of(script) as parent:

@@ -91,9 +91,16 @@ class Guard:
                 del self._trees[cookie]
                 raise
 
+    def expect(self, pid: int) -> None:
+        """It will be confirmed as the leader of a tree. Never waits."""
+        self._leaders.add(pid)
+
+    def give_up(self, pid: int) -> None:
+        """It has not become the leader of a tree after all."""
+        self._leaders.discard(pid)
+
     def confirm(self, cookie: str, pgid: int) -> None:
         """Say which process group the announced tree became."""
-        # Known at once, to threads that are ending trees of their own while this one waits.
         self._leaders.add(pgid)
         with self._lock:
             self._trees[cookie] = pgid
