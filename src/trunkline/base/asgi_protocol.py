@@ -85,8 +85,9 @@ class BoundedHttp(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._stop_timer()
         self._room.silent.pop(self, None)
+        before = self.cycle
         super().on_headers_complete()
-        if self.parser.should_upgrade() and self._should_upgrade():
+        if self.cycle is before:
             # From here on a WebSocket has the connection, and there is no answer to finish.
             return
         self.cycle.transport = _Patient(self, self.cycle)  # type: ignore[assignment]  # what a cycle needs of one

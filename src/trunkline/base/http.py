@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import AsyncIterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -106,7 +107,9 @@ def load() -> None:
         finally:
             del sys.modules["httpx._main"]
     import_module("httpcore")
-    import_module("anyio._backends._asyncio")
+    with suppress(ModuleNotFoundError):
+        # It is imported by name at the first request, and that name is anyio's own affair.
+        import_module("anyio._backends._asyncio")
     if "sniffio" not in sys.modules and find_spec("sniffio") is None:
         # Looked for at every step of every request: that it is not there is found out once.
         sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ import ctypes
 from collections.abc import Iterator
 from queue import SimpleQueue
 from threading import Thread
+from typing import Any
 
 from trunkline.models.voice import child
 
@@ -45,7 +46,7 @@ class Espeak:
         self._take = _Take(self._took)
         self._library.espeak_SetSynthCallback(self._take)
 
-    def _took(self, samples: ctypes._Pointer[ctypes.c_short], count: int, events: int | None) -> int:
+    def _took(self, samples: Any, count: int, events: int | None) -> int:
         # With the last call, which has no samples, comes no pointer either.
         if count > 0:
             self._pieces.put(ctypes.string_at(samples, count * 2))
