@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         Steered,
         TextDelta,
         ThinkingDelta,
+        ToolAnswered,
         ToolCancelled,
         ToolFinished,
         ToolRequested,
@@ -228,6 +229,7 @@ __all__ = [
     "ThinkingDelta",
     "TooLong",
     "TooManySteps",
+    "ToolAnswered",
     "ToolCall",
     "ToolCancelled",
     "ToolError",
@@ -267,8 +269,8 @@ _HOMES = {
     "trunkline.core.approvals": "Decisions Policy",
     "trunkline.core.events": (
         "Audio Category Envelope Event Extension Failed Gap Granted GrantRevoked HistoryInjected ModeChanged "
-        "Notice Outcome OutputType Progress SessionIdentified Steered TextDelta ThinkingDelta ToolCancelled "
-        "ToolFinished ToolRequested ToolStarted TurnEnded TurnStarted UserMessage"
+        "Notice Outcome OutputType Progress SessionIdentified Steered TextDelta ThinkingDelta ToolAnswered "
+        "ToolCancelled ToolFinished ToolRequested ToolStarted TurnEnded TurnStarted UserMessage"
     ),
     "trunkline.core.faults": (
         "AgentBusy AgentCrashed AgentFailed AgentTimeout BadAudio BadEmbeddedName BadExit BadParameter BadStorageName "

@@ -53,6 +53,7 @@ PUBLIC: list[tuple[Event, str]] = [
     (events.TextDelta("an answer"), "an answer"),
     (events.ThinkingDelta("a thought"), "a thought"),
     (events.ToolRequested("c", "Write", "edit", {"file_path": "a"}, "Write to a"), '{"file_path": "a"}'),
+    (events.ToolAnswered("c", True, "ana"), "approved by ana"),
     (events.ToolStarted("c", "Write"), "runs Write"),
     (events.ToolFinished("c", "Write", "error", "no room"), "no room"),
     (events.ToolCancelled("c", "not now"), "cancelled: not now"),

@@ -141,6 +141,8 @@ def _note(event: events.Event) -> str | None:
     match event:
         case events.Notice(message=text):
             return text
+        case events.ToolAnswered(approved=approved, by=by):
+            return f"{'approved' if approved else 'denied'}{f' by {by}' if by else ''}"
         case events.ModeChanged(mode=mode):
             return f"approval mode: {mode}"
         case events.Granted() | events.GrantRevoked():

@@ -75,6 +75,15 @@ class ToolRequested(Event):
     """It reaches beyond the workspace: neither the allow-list nor a grant that was given inside was meant for that."""
 
 
+class ToolAnswered(Event):
+    """A request has its answer. It is in the log before the agent hears of it: whoever finds the log without an end of
+    the call cannot say that it was not run. `by` is who answered, where several may."""
+
+    call_id: str
+    approved: bool
+    by: str = ""
+
+
 class ToolStarted(Event):
     """A tool is running."""
 
@@ -199,16 +208,6 @@ class ToolJudged(Event):
     outside: bool = False
 
 
-class ToolAnswered(Event):
-    """Private: a person has answered a request. It is in the log before the agent hears of it: from here on, nobody who
-    finds the log without an end of the call can say that it was not run."""
-
-    private: ClassVar[bool] = True
-
-    call_id: str
-    approved: bool
-
-
 class Journaled(Event):
     """Private: a record that the agent keeps for itself, such as a provider's content blocks."""
 
@@ -239,6 +238,7 @@ EVENTS: tuple[type[Event], ...] = (
     TextDelta,
     ThinkingDelta,
     ToolRequested,
+    ToolAnswered,
     ToolStarted,
     ToolFinished,
     ToolCancelled,
@@ -254,7 +254,6 @@ EVENTS: tuple[type[Event], ...] = (
     GrantRevoked,
     HistoryInjected,
     ToolJudged,
-    ToolAnswered,
     Journaled,
     JournalReplaced,
     Checkpointed,

@@ -58,6 +58,7 @@ class Session:
         self._closing: asyncio.Task[None] | None = None
         self._redact = redact
         self._agent: Agent | None = None
+        self._meter: Meter | None = None
 
     @classmethod
     async def open(
@@ -88,6 +89,7 @@ class Session:
             ConfigError: the agent cannot work as configured.
         """
         session = cls(log, policy, restored=log.restore() if resume else None, busy=busy, redact=redact, clock=clock)
+        session._meter = meter
         waiting = session._waiting() if goes_on and agent.capabilities.continues else None
         session._close_dangling_turns(but=waiting[0] if waiting else 0)
         session._begin_in(workspace, mode)
@@ -194,22 +196,34 @@ class Session:
 
     # What a wire calls.
 
-    def submit(self, message: UserMessage, refusal: faults.Fault | None = None) -> None:
-        """Answer a message, now or when its turn comes. With a `refusal`: refuse it, in its place in the queue.
+    def submit(self, message: UserMessage, refusal: faults.Fault | None = None) -> int:
+        """Answer a message, now or when its turn comes; gives the number of its turn. With a `refusal`: refuse it, in
+        its place in the queue; so it is, too, when its budget is spent.
 
         Raises:
             AgentBusy: a turn is in progress and this session does not queue, far too many messages wait already, or
                 the session is closed. The message was not taken.
         """
-        self._performer.apply(self._turns.submit(message, refusal))
+        actions = self._turns.submit(message, refusal or self._over_budget())
+        number = self._turns.latest
+        self._performer.apply(actions)
+        return number
 
-    def answer(self, call_id: str, decision: Decision) -> None:
-        """Decide on a tool call that waits.
+    def _over_budget(self) -> faults.Fault | None:
+        try:
+            if self._meter is not None:
+                self._meter.check()
+        except faults.BudgetExceeded as fault:
+            return fault
+        return None
+
+    def answer(self, call_id: str, decision: Decision, by: str = "") -> None:
+        """Decide on a tool call that waits. `by`: who does, where several may.
 
         Raises:
             UnknownCall: none of that id does.
         """
-        self._performer.apply(self._turns.answer(call_id, decision))
+        self._performer.apply(self._turns.answer(call_id, decision, by))
 
     def steer(self, message: UserMessage) -> bool:
         """Put a message into the turn in progress; whether the agent reads it there. Else nothing has happened."""
@@ -230,6 +244,10 @@ class Session:
     def stop(self) -> None:
         """Stop the turn in progress and drop the queue. The turn ends within a second; the session lives on."""
         self._performer.apply(self._turns.stop())
+
+    def break_off(self, fault: faults.Fault) -> None:
+        """End the turn in progress as failed, whatever the agent does. The session lives on."""
+        self._performer.apply(self._turns.fail(self._turns.turn, fault))
 
     def configure(self, change: Change) -> asyncio.Future[None]:
         """Change the conversation, ahead of every message that is submitted after this call.

@@ -134,6 +134,11 @@ class Turns:
 
     # What the host says.
 
+    @property
+    def latest(self) -> int:
+        """The number of the latest message, whether it is being answered or waits."""
+        return self._turns
+
     def submit(self, message: UserMessage, refusal: Fault | None = None) -> list[Action]:
         """A message to answer; with a `refusal`, one to refuse when its turn comes.
 
@@ -175,7 +180,7 @@ class Turns:
         """The agent will read a message in the turn in progress."""
         return [Emit(self.turn, Steered(message))]
 
-    def answer(self, call_id: str, decision: Decision) -> list[Action]:
+    def answer(self, call_id: str, decision: Decision, by: str = "") -> list[Action]:
         """A person's decision.
 
         Raises:
@@ -185,7 +190,7 @@ class Turns:
         if turn is None or turn.calls.get(call_id) is not CallState.PENDING:
             raise UnknownCall(f"No tool call `{call_id[:SHOWN_CHARS]}` is waiting for an answer.")
         # What is granted is ours to remember, and to take back: the agent goes on asking.
-        actions: list[Action] = [Emit(turn.number, ToolAnswered(call_id, isinstance(decision, Approve)))]
+        actions: list[Action] = [Emit(turn.number, ToolAnswered(call_id, isinstance(decision, Approve), by))]
         actions += self._decide(turn, call_id, Approve() if isinstance(decision, Approve) else decision)
         if isinstance(decision, Approve) and decision.scope == "always":
             grant = grant_for(turn.requests[call_id], narrow=decision.narrow, workspace=self.policy.workspace)

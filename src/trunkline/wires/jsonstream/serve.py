@@ -44,8 +44,11 @@ class JsonStreamServer:
         *,
         named: bool = True,
         max_line: int = codec.MAX_LINE,
+        client: str = "",
     ) -> None:
+        """`client`: who the host is, in a session that several share."""
         self._session = session
+        self._client = client
         self._output = output
         self._named = named
         self._reader = codec.CommandReader(max_line)
@@ -104,13 +107,13 @@ class JsonStreamServer:
             case messages.UserMessage(msg_id=msg_id, input=text, files=files):
                 empty = not text.strip() and not files
                 refusal = faults.RemoteProtocolError("The message is empty: `input` has no text.") if empty else None
-                self._session.submit(core.UserMessage(text, files, msg_id), refusal)
+                self._session.submit(core.UserMessage(text, files, msg_id, self._client or None), refusal)
             case messages.Stop():
                 self._session.stop()
             case messages.ToolApprove(call_id=call_id, scope=scope):
-                self._session.answer(call_id, Approve(scope))
+                self._session.answer(call_id, Approve(scope), self._client)
             case messages.ToolDeny(call_id=call_id, reason=reason):
-                self._session.answer(call_id, Deny(reason))
+                self._session.answer(call_id, Deny(reason), self._client)
             case messages.SetMode(mode=mode):
                 self._session.set_mode(mode)
             case messages.Ping():
@@ -232,6 +235,8 @@ class JsonStreamServer:
     def _show(self, turn: int, event: core.Event) -> None:
         if isinstance(event, core.TurnStarted):
             self._msg_ids[turn] = event.message.id or ""
+        if isinstance(event, core.ToolAnswered) and event.by == self._client:
+            return
         line = safe_line(event, self._msg_ids.get(turn))
         if line is not None:
             self._output.write(line)
@@ -285,6 +290,8 @@ def to_message(event: core.Event, msg_id: str | None) -> Event | None:  # noqa: 
             return messages.Info(own, text)
         case core.Steered(message=said):
             return messages.Info(own, f"told meanwhile: {said.text}")
+        case core.ToolAnswered(approved=approved, by=by):
+            return messages.Info(own, f"{'approved' if approved else 'denied'} by {by}") if by else None
         case core.ModeChanged(mode=mode):
             return messages.Info(own, f"mode updated: {mode}")
         case core.Failed(kind=kind, message=text, retryable=retryable):
