@@ -98,7 +98,8 @@ async def test_what_was_asked_before_is_answered_after_and_run_once(tmp_path: Pa
         await second.session.at_rest()
         assert (tmp_path / "a.txt").read_text() == "one\n"
         assert kinds(second.events) == [
-            *("TurnStarted", "TextDelta", "ToolRequested", "ToolStarted", "ToolFinished", "TextDelta", "TurnEnded")
+            *("TurnStarted", "TextDelta", "ToolRequested", "ToolAnswered", "ToolStarted", "ToolFinished", "TextDelta"),
+            "TurnEnded",
         ]
         assert second.events[-1] == TurnEnded("success", second.session.state.last)
         (result,) = second.model.asked[-1].content
