@@ -318,3 +318,12 @@ def test_a_program_can_tell_that_it_is_not_there() -> None:
 )
 def test_a_command_that_is_none_is_refused(name: str, told: str) -> None:
     assert refusal(name) == told
+
+
+def test_a_graph_whose_extra_is_missing_is_a_fault_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(spec: str) -> object:
+        raise ModuleNotFoundError("No module named 'regex'", name="regex")
+
+    monkeypatch.setattr("trunkline.agents.graph.yaml_graph.load", load)
+    with pytest.raises(ConfigError, match=r"This needs `regex`, which is not installed. Add it with `.*\[graph\]"):
+        registry.make("graph:npc", {"workspace": "."})

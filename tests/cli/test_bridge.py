@@ -89,7 +89,7 @@ def test_without_a_platform_it_says_which_there_are() -> None:
             ("terminal", "--agent", "agentproc:nope"),
             "The agent `agentproc:nope` cannot answer. There is no profile `nope`",
         ),
-        (("terminal", "--agent", "agentproc:codex"), "There is no program `codex` on `PATH`. Install it (npm install"),
+        (("terminal", "--agent", "agentproc:codex"), "There is no program `codex` on `PATH`. Install it with"),
         (("terminal", "--agent", "jsonstream:nope"), "There is no program `nope` on `PATH`."),
     ],
 )
@@ -183,10 +183,9 @@ def test_check_finds_agents_that_cannot_answer(tmp_path: Path, monkeypatch: pyte
     lines = result.output.splitlines()
     assert "agent echo: ok (answers first)" in lines
     assert "agent script (scripted:tour): ok" in lines
-    install = "npm install -g @anthropic-ai/claude-code"
     assert (
         "agent claude (agentproc:claude-code): There is no program `claude` on `PATH`. "
-        f"Install it ({install}), or give its full path." in lines
+        "Install it with `npm install -g @anthropic-ai/claude-code`." in lines
     )
     assert "agent program (jsonstream:nope): There is no program `nope` on `PATH`. Install it, or give" in result.output
     assert "There is no file `agent.sh` for `/bin/sh` to run." in result.output

@@ -374,3 +374,14 @@ def test_without_configuration_a_model_is_found_and_the_choice_explained() -> No
             thread.join()
     assert (done.returncode, done.stdout) == (0, "Found me.\n"), done.stderr
     assert "The model is `tiny:latest`: Ollama answers" in done.stderr
+
+
+def test_an_agent_that_cannot_answer_is_told_at_once_as_the_bridge_tells_it() -> None:
+    done = chat("agentproc:claude-code", "-p", "hello", PATH="/nowhere")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "Error: The agent `agentproc:claude-code` cannot answer. There is no program `claude` on `PATH`. "
+        "Install it with:\n"
+        "    npm install -g @anthropic-ai/claude-code\n"
+    )
+    assert "There is no program `nope`" in chat("jsonstream:nope", "-p", "hello", PATH="/nowhere").stderr

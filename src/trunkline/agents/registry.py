@@ -11,7 +11,8 @@ A name is one of
 - `graph:GRAPH`: what a graph describes: a file, or the name of a bundled one;
 - `tryll:HOST:PORT[/MODEL]`: a model behind a Tryll server.
 
-An agent may have a method `problem() -> str | None`: why it cannot answer here, if that can be told without trying.
+An agent may have a method `problem() -> str | None`: why it cannot answer here, if that can be told without trying. One
+for which that depends on the workspace has `problem_in(workspace) -> str | None`.
 """
 
 from __future__ import annotations
@@ -126,6 +127,16 @@ _FACTORIES: dict[str, Callable[[Mapping[str, Any]], Agent]] = {"coder": _coder, 
 # Programs and files
 
 
+def problem(agent: Agent, workspace: str) -> str | None:
+    """Why an agent cannot answer in a workspace, as far as that can be told without trying: a program, a model or what
+    runs one is missing.
+    """
+    if callable(ask_there := getattr(agent, "problem_in", None)):
+        return ask_there(workspace) or None
+    ask = getattr(agent, "problem", None)
+    return (ask() or None) if callable(ask) else None
+
+
 def _program(command: str) -> Agent:
     import shlex
 
@@ -168,18 +179,19 @@ def _playing(spec: str) -> Agent:
 def _graph(spec: str) -> Agent:
     from trunkline.base.extras import lacking
 
-    try:
-        from trunkline.agents.graph.conversation import GraphFileAgent
-    except ModuleNotFoundError as error:
-        if (lacks := lacking(error)) is None:
-            raise
-        raise ConfigError(lacks) from None
     if not spec:
         from trunkline.agents.graph import bundled
         from trunkline.base.document import listed
 
         raise ConfigError(f"`{GRAPH_FORM}` needs a graph.", hint=f"A file, or one of {listed(bundled.names())}.")
-    return GraphFileAgent.load(spec)
+    try:
+        from trunkline.agents.graph.conversation import GraphFileAgent
+
+        return GraphFileAgent.load(spec)
+    except ModuleNotFoundError as error:
+        if (lacks := lacking(error)) is None:
+            raise
+        raise ConfigError(lacks) from None
 
 
 def _served(address: str) -> Agent:

@@ -91,11 +91,10 @@ class Opener:
             ConfigError: it cannot.
         """
         agent, _ = await self._agent(self.settings.agents[name])
-        # Agents that can tell have `problem() -> str | None`: why they cannot answer here.
-        ask = getattr(agent, "problem", None)
-        problem = ask() if callable(ask) else None
-        if problem:
-            raise ConfigError(str(problem))
+        from trunkline.agents import registry
+
+        if (problem := registry.problem(agent, self.settings.workspace)) is not None:
+            raise ConfigError(problem)
         return agent.name
 
     async def _agent(self, spec: str) -> tuple[Agent, dict[str, Any]]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from trunkline.agents import registry
 from trunkline.base.chat_platforms import PLATFORMS, remote
 from trunkline.base.config import user_file
 from trunkline.base.printable import printable_line
@@ -14,9 +11,7 @@ from trunkline.chat.opening import Opener
 from trunkline.chat.platforms import made, owners, senders_of
 from trunkline.chat.senders import Senders
 from trunkline.chat.settings import EVERYBODY, BridgeSettings, with_file
-from trunkline.core.agent import Agent
 from trunkline.core.faults import ConfigError, Fault
-from trunkline.wires.agentproc.profile import Profile
 
 Say = Callable[[str], None]
 
@@ -55,7 +50,7 @@ def ways_to_a_platform() -> str:
 
 async def unable(settings: BridgeSettings) -> dict[str, str]:
     """The agents that cannot answer here, as far as that can be told without asking them, and why."""
-    opener = Opener(settings, make=_able)
+    opener = Opener(settings)
     found: dict[str, str] = {}
     for name in settings.agents:
         try:
@@ -63,24 +58,6 @@ async def unable(settings: BridgeSettings) -> dict[str, str]:
         except Fault as error:
             found[name] = opener.redactor.text(str(error))
     return found
-
-
-def _able(spec: str, options: Mapping[str, Any]) -> Agent:
-    agent = registry.make(spec, options)
-    problem = _problem_of_profile(agent, options)
-    if problem is not None:
-        raise ConfigError(problem)
-    return agent
-
-
-def _problem_of_profile(agent: Agent, options: Mapping[str, Any]) -> str | None:
-    """What is wrong with an agent that a profile describes, in the workspace that it will have."""
-    profile = getattr(agent, "profile", None)
-    if not isinstance(profile, Profile):
-        return None
-    from trunkline.wires.agentproc.profile.check import problem
-
-    return problem(profile, os.environ, str(options["workspace"]))
 
 
 def _senders(settings: BridgeSettings, names: Sequence[str], say: Say) -> bool:

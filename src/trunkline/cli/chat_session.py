@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from trunkline.agents import registry
 from trunkline.agents.with_model import made
 from trunkline.base.environ_secrets import url_secrets
 from trunkline.base.redact import Redactor
@@ -18,7 +19,7 @@ from trunkline.base.vocabulary import Mode
 from trunkline.cli import opening as cli
 from trunkline.core.agent import Agent
 from trunkline.core.events import Envelope, Event, Gap, ToolJudged, TurnStarted
-from trunkline.core.faults import Fault
+from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.log import EventLog, Restored
 from trunkline.core.recorder import Sink
 from trunkline.core.redaction import Redaction
@@ -102,6 +103,9 @@ async def opening(options: ChatOptions) -> Opening:
         return Opening(options.given, given, options.notes)
     make = partial(cli.make_agent, options.agent, options.script, options.directory)
     agent, found = await made(make, given, os.environ)
+    # What lacks only a model that was replaced is no problem.
+    if given.get("model") is None and (why := registry.problem(agent, options.directory)) is not None:
+        raise ConfigError(f"The agent `{options.agent}` cannot answer. {why}")
     settings = cli.settings_of(agent)
     notes = (found.told if found else settings.why,) if settings else ()
     return Opening(agent, given, notes, settings)

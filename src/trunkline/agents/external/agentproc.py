@@ -92,9 +92,13 @@ class AgentProcAgent:
 
     def problem(self) -> str | None:
         """Why it cannot answer here, as far as that can be told without trying."""
+        return self.problem_in(None)
+
+    def problem_in(self, workspace: str | None) -> str | None:
+        """The same in a workspace, where what is named relative to it can be looked for, too."""
         from trunkline.wires.agentproc.profile.check import problem
 
-        return problem(self.profile, os.environ if self._environ is None else self._environ)
+        return problem(self.profile, os.environ if self._environ is None else self._environ, workspace)
 
     async def open(self, request: OpenRequest) -> AgentProcConversation:
         """Begin or resume a dialogue. The program is started by its first turn."""

@@ -69,9 +69,8 @@ def offered(
     agents: dict[str, Agent] = {}
     for name in dict.fromkeys((HARMLESS, *names)):
         agents[name] = agent = registry.make(name, {**options, "workspace": workspace})
-        problem = getattr(agent, "problem", None)
-        if callable(problem) and (why := problem()) is not None:
-            raise ConfigError(f"The agent `{name}` cannot answer: {why}")
+        if (why := registry.problem(agent, workspace)) is not None:
+            raise ConfigError(f"The agent `{name}` cannot answer. {why}")
     return agents
 
 

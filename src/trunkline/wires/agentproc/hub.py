@@ -126,14 +126,9 @@ def text(name: str) -> str:
         return file.read()
 
 
-def install_of(command: str) -> str | None:
-    """The command that installs a program, or where that is told; None if the program is not known."""
-    return next((program.install for program in PROGRAMS.values() if program.command == command), None)
-
-
 def how_to_install(command: str) -> str | None:
-    """The same in a sentence."""
-    way = install_of(command)
+    """The command that installs a program, or where that is told, in a sentence; None if the program is not known."""
+    way = next((program.install for program in PROGRAMS.values() if program.command == command), None)
     if way is None:
         return None
     return f"To install it, {way}." if way.startswith("see ") else f"Install it with `{way}`."

@@ -27,7 +27,7 @@ def test_what_makes_every_turn_fail_is_told() -> None:
 
 def test_a_bundled_profile_says_how_to_get_its_program() -> None:
     assert problem(hub.load("codex"), NOWHERE) == (
-        "There is no program `codex` on `PATH`. Install it (npm install -g @openai/codex), or give its full path."
+        "There is no program `codex` on `PATH`. Install it with `npm install -g @openai/codex`."
     )
 
 

@@ -144,8 +144,7 @@ def _where_to_look(prepared: Launch) -> str:
         return f"A relative path begins in the directory where the agent runs, `{prepared.cwd or os.getcwd()}`."
     from trunkline.wires.agentproc import hub
 
-    way = hub.install_of(prepared.argv[0])
-    return f"Install it ({way}), or give its full path." if way else "Install it, or give its full path."
+    return hub.how_to_install(prepared.argv[0]) or "Install it, or give its full path."
 
 
 def instead(profile: Profile) -> str | None:
