@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import AsyncIterator
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 
 from tests.support.cycles import TX_MEMBERS, World, begin, comment, tx
-from tests.support.provider import HANG, StubProvider
+from tests.support.loop import hold_limits
+from tests.support.provider import Gate, StubProvider
 from tests.support.provider_streams import anthropic_text, openai_text
 from tests.support.sns_stub import AGENT, COMMUNITY, CONTRACT, SLUG, TOKEN, SnsStub
 from trunkline.core.faults import ConfigError
@@ -226,11 +228,18 @@ async def test_a_prompt_tells_the_ten_that_waited_longest_and_the_next_one_the_r
     assert names == [[f"f{number:02}" for number in range(10)], ["f10", "f11"]]
 
 
-async def test_a_model_that_hangs_is_left_after_the_time_limit(world: World, sns: SnsStub) -> None:
+async def test_a_model_that_hangs_is_left_after_the_time_limit(
+    world: World, sns: SnsStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    time_is_up = hold_limits(monkeypatch, 0.5)
     async with StubProvider() as model:
-        model.openai(openai_text("["), HANG, done=False)
+        hanging = Gate()
+        model.openai(openai_text("["), hanging, done=False)
         brain = {"kind": "openai", "baseUrl": f"{model.url}/v1", "model": "stub"}
-        report = await world.run(brain=brain, timeoutSec=0.5)
+        running = asyncio.create_task(world.run(brain=brain, timeoutSec=0.5))
+        await hanging.reached.wait()
+        time_is_up()
+        report = await running
     assert report.error is not None
     assert "within 0.5 s" in report.error
 

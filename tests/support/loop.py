@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+import pytest
+
 from tests.support.patience import PATIENCE_SECONDS
 
 T = TypeVar("T")
@@ -70,3 +72,20 @@ async def until(condition: Callable[[], object]) -> None:
             assert time.monotonic() < deadline, "it never came about"
             time.sleep(_OTHERS_SECONDS)  # noqa: ASYNC251 - of the loop it would be virtual time
         await asyncio.sleep(0)
+
+
+def hold_limits(patch: pytest.MonkeyPatch, seconds: float) -> Callable[[], None]:
+    """Let each `asyncio.timeout` of so many seconds last for the patience of a test, and give what ends the latest.
+
+    So a limit comes when what it is about has begun, however long a busy machine takes for that.
+    """
+    timeout, limits = asyncio.timeout, list[asyncio.Timeout]()
+
+    def held(delay: float | None) -> asyncio.Timeout:
+        if delay != seconds:
+            return timeout(delay)
+        limits.append(timeout(PATIENCE_SECONDS))
+        return limits[-1]
+
+    patch.setattr(asyncio, "timeout", held)
+    return lambda: limits[-1].reschedule(asyncio.get_running_loop().time())

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import require
+from tests.support.loop import hold_limits
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.redact import Redactor
 from trunkline.tools import grep
@@ -222,31 +223,18 @@ async def test_modules_in_the_workspace_are_not_taken_for_ours(tree: Path) -> No
     assert (await run(tree, "", pattern="world")).text == "b.txt:1:hello world"
 
 
-def _clock_from_the_first_line(patched: pytest.MonkeyPatch) -> None:
-    """The time of a search begins when it has found something: what its start takes does not count."""
-    limits: list[asyncio.Timeout] = []
-    timeout, feed = asyncio.timeout, grep.MatchLines.feed
-
-    def begun(seconds: float | None) -> asyncio.Timeout:
-        if seconds != grep.GREP_SECONDS:
-            return timeout(seconds)
-        limits.append(timeout(PATIENCE_SECONDS))
-        return limits[-1]
-
-    def found(lines: grep.MatchLines, data: bytes) -> bool:
-        limits[-1].reschedule(asyncio.get_running_loop().time() + grep.GREP_SECONDS)
-        return feed(lines, data)
-
-    patched.setattr(asyncio, "timeout", begun)
-    patched.setattr(grep.MatchLines, "feed", found)
-
-
 async def test_a_pattern_that_runs_away_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grep, "GREP_SECONDS", 1.0)
     (tmp_path / "0").write_text("found: aaa\n")
     (tmp_path / "1").write_text("a" * 40 + "!\n")
     with monkeypatch.context() as patched:
-        _clock_from_the_first_line(patched)
+        time_is_up, feed = hold_limits(patched, grep.GREP_SECONDS), grep.MatchLines.feed
+
+        def found(lines: grep.MatchLines, data: bytes) -> bool:
+            time_is_up()
+            return feed(lines, data)
+
+        patched.setattr(grep.MatchLines, "feed", found)
         output = await run(tmp_path, "", pattern="found|^(a|a|aa)+$")
     assert output.status == "success"
     assert output.text.split("\n")[0] == "0:1:found: aaa"
