@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.cli import table, up
 from trunkline.cli.app import COMMANDS
-from trunkline.cli.up_services import services
+from trunkline.cli.up import services
 from trunkline.core.faults import AgentFailed
 from trunkline.demo.showcase_view import JsonView, PlainView, RichView
 from trunkline.exchange.alone import alone
@@ -272,7 +272,7 @@ def test_the_services_are_a_chain_a_network_an_agent_a_server_of_models_and_a_pa
 
 
 def test_packages_that_are_missing_are_named_and_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trunkline.cli.up_services._NEEDED", ("no_such_package_of_ours",))
+    monkeypatch.setattr("trunkline.cli.up._NEEDED", ("no_such_package_of_ours",))
     done = CliRunner().invoke(up.command)
     assert done.exit_code == 1
     assert "no_such_package_of_ours" in done.stderr

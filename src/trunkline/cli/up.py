@@ -17,15 +17,15 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import click
 
+from trunkline.base.extras import adding
 from trunkline.base.programs import find_program
 from trunkline.base.signals import handled
 from trunkline.cli import table
-from trunkline.cli.up_services import services
 from trunkline.cli.wrapping import fitted
-from trunkline.core.faults import Fault
+from trunkline.core.faults import ConfigError, Fault
 from trunkline.demo.showcase import play
 from trunkline.demo.showcase_view import JsonView, NextStep, PlainView, RichView
-from trunkline.exchange.alone import alone
+from trunkline.exchange.alone import alone, up_home
 from trunkline.exchange.service import Service
 from trunkline.exchange.supervisor import Pace, State, Supervisor
 
@@ -38,6 +38,12 @@ PAUSE_SECONDS = 0.7
 _SENTENCES = ("open", "watch")
 #: What is told of services also after a signal.
 _AT_THE_END: tuple[State, ...] = ("stopped", "given up", "stuck")
+
+#: The packages of the extra `up` that nothing runs without.
+_NEEDED = (
+    "eth", "eth_abi", "eth_account", "jinja2", "json_repair", "numpy", "regex", "starlette", "uvicorn", "websockets",
+    "xllamacpp",
+)  # fmt: skip
 
 Main = Callable[[asyncio.Event], Awaitable[int]]
 
@@ -229,3 +235,25 @@ def _run(main: Main, ends_by: int | None = None) -> int:
         return code
 
     return asyncio.run(until_signal())
+
+
+def services() -> tuple[Service, ...]:
+    """All that `up` runs, on embedded defaults: the demonstration's services, and those of the exchange.
+
+    Raises:
+        ConfigError: what they need is not installed.
+    """
+    from importlib.util import find_spec
+
+    missing = [package for package in _NEEDED if find_spec(package) is None]
+    if missing:
+        raise ConfigError(
+            f"What it runs needs packages that are not installed: {', '.join(missing)}.", hint=adding("up")
+        )
+    from trunkline.demo.services import AgentService, ChainService, NetworkService
+    from trunkline.demo.world import World
+    from trunkline.exchange.console.service import ConsoleService
+    from trunkline.exchange.tryll_service import TryllService
+
+    world, tryll = World(up_home()), TryllService()
+    return (ChainService(world), NetworkService(world), AgentService(world), tryll, ConsoleService(tryll))

@@ -5,6 +5,8 @@ The first contracts of a service make a community. Later ones that are registere
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,13 +19,18 @@ from trunkline.network.github_draft import repository_path
 from trunkline.network.ids import new_id
 from trunkline.network.network import SEPOLIA
 from trunkline.network.refusal import Refused
-from trunkline.network.slugs import free_slug
 from trunkline.network.texts import Limits, iso, limited, text
 from trunkline.network.wallets import address as wallet_address
 from trunkline.store.database import Row, Transaction
 
 #: Contracts in one request, and in one community. A service of more parts is split into several communities.
 MAX_CONTRACTS = 50
+#: Characters of the service's name that go into a slug. The rest tells readers nothing more.
+MAX_SLUG_NAME = 80
+#: Characters of the first contract's address, `0x` included.
+_ADDRESS_CHARS = 6
+
+_OTHER = re.compile(r"[^a-z0-9]+")
 
 
 class ContractRequest(Value):
@@ -237,3 +244,20 @@ def _new_community(tx: Transaction, now: int, wallet: str, service: ServiceReque
         tx, now, "owner", wallet, "community.create", community_id=id, subject=id, detail={"name": service.name}
     )
     return communities.community(tx, id)
+
+
+def slugify(text: str) -> str:
+    """A text in small letters, digits and hyphens: accents go, everything else becomes a hyphen."""
+    plain = "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
+    return _OTHER.sub("-", plain.lower()).strip("-")
+
+
+def free_slug(tx: Transaction, name: str, address: str) -> str:
+    """A slug that no community has: the name, the beginning of an address, and a number if it must be."""
+    base = slugify(f"{slugify(name)[:MAX_SLUG_NAME]}-{address[:_ADDRESS_CHARS]}")
+    # `_` and `%` do not occur in slugs, so the pattern means what it says.
+    taken = {row["slug"] for row in tx.all("SELECT slug FROM community WHERE slug LIKE ?", (f"{base}%",))}
+    slug, number = base, 2
+    while slug in taken:
+        slug, number = f"{base}-{number}", number + 1
+    return slug

@@ -5,13 +5,13 @@ import logging
 import pytest
 
 from tests.support.speech import noise, silence
-from trunkline.models.voice import detect, silero
-from trunkline.models.voice.energy import EnergyDetector
+from trunkline.models.voice import detect
+from trunkline.models.voice.detect import EnergyDetector
 
 
 @pytest.fixture
 def _no_silero(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silero, "find_spec", lambda name: None)
+    monkeypatch.setattr(detect, "find_spec", lambda name: None)
     detect._say_once.cache_clear()
 
 

@@ -21,9 +21,9 @@ from tests.support.speech import (
     word_errors,
 )
 from trunkline.models.voice import espeak, piper
+from trunkline.models.voice.detect import SileroDetector
 from trunkline.models.voice.engines import HEARING_RATE, Recognizer, Voice
 from trunkline.models.voice.moonshine import Moonshine
-from trunkline.models.voice.silero import SileroDetector
 from trunkline.models.voice.whisper import Whisper
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(TIMEOUT_SECONDS)]

@@ -10,7 +10,6 @@ from functools import partial
 
 from trunkline.agents.coder import options
 from trunkline.agents.coder.agent import capabilities
-from trunkline.agents.coder.briefing import Briefing
 from trunkline.agents.coder.calls import Calls
 from trunkline.agents.coder.commands import Commands
 from trunkline.agents.coder.compaction import Compaction
@@ -18,6 +17,7 @@ from trunkline.agents.coder.conversation_tools import ConversationTools
 from trunkline.agents.coder.files import attach
 from trunkline.agents.coder.history import History
 from trunkline.agents.coder.model_client import ModelClient
+from trunkline.agents.coder.prompt import Briefing
 from trunkline.agents.coder.settings import CoderSettings
 from trunkline.agents.coder.steering import Steering
 from trunkline.agents.coder.subagents import Subagents

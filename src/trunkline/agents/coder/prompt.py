@@ -1,15 +1,20 @@
 """The system prompt: who the model is, where it works, how to use its tools, and what it was told besides.
 
-It is made anew whenever something in it changes, such as the model or the date.
+It is made anew whenever something in it changes, such as the model or the date, and the same words as long as nothing
+does: providers keep what they have seen, and charge a tenth for it.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
+from trunkline.agents.coder import instructions as project_instructions
 from trunkline.base.values import Value
+from trunkline.models.model import Model
+
+_BEFORE = "# From before this conversation"
 
 #: What a small model can have of a project's instructions, in characters: a quarter of its window has to do for all.
 MOST_INSTRUCTIONS_WHEN_SHORT = 2_000
@@ -114,3 +119,34 @@ def _shortened(project: str) -> str:
     if len(project) <= MOST_INSTRUCTIONS_WHEN_SHORT:
         return project
     return f"{project[:MOST_INSTRUCTIONS_WHEN_SHORT]}\n[... the rest is left out: it is too long for this model]"
+
+
+class Briefing:
+    """The standing words of one conversation."""
+
+    def __init__(self, workspace: str, own: Sequence[str | None], history: Sequence[str], shell: str | None) -> None:
+        project = project_instructions.load(workspace)
+        self.notices = project.notices
+        self._workspace = workspace
+        self._shell = shell
+        self._project = project.text
+        self._own = "\n\n".join(text.strip() for text in own if text and text.strip())
+        self._history = list(history)
+
+    def add_history(self, text: str) -> None:
+        """The host says what was said, or agreed, before."""
+        self._history.append(text)
+
+    def text(self, model: Model, tools: Collection[str], *, before: bool = True) -> str:
+        """All of it, for a model with some tools; without what came `before`, for somebody who was not there."""
+        prompt = system_prompt(
+            surroundings(self._workspace, self._shell),
+            model=model.name,
+            tools=tools,
+            instructions=self._own,
+            project=self._project,
+            compact=getattr(model, "compact_prompt", False),
+        )
+        if not self._history or not before:
+            return prompt
+        return "\n\n".join([prompt, _BEFORE, *self._history])
