@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trunkline.base.nearest import about_key
-from trunkline.base.place import Place
+from trunkline.base.place import Place, PlacedError
 from trunkline.base.printable import printable_line
 from trunkline.base.regular import NotRegular, read_regular
 from trunkline.base.values import Value
@@ -26,7 +26,7 @@ _QUOTES = r"""\"\"\"|'''"""
 _KEY = rf"""\s*((?:{_PART})(?:\s*\.\s*(?:{_PART}))*)\s*="""
 
 
-class ConfigFileError(ValueError):
+class ConfigFileError(PlacedError):
     """A configuration file that cannot be used. `key`, `line` and `column` are known where one place is to blame."""
 
     def __init__(self, file: str, problem: str, *, key: str | None = None, at: Place | None = None) -> None:

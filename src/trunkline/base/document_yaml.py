@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Any, Literal
 
 from trunkline.base import jsontext
-from trunkline.base.place import Place
+from trunkline.base.place import Place, PlacedError
 from trunkline.base.values import Value
 
 #: Larger than any document that a person writes, small enough to read at once.
@@ -39,7 +39,7 @@ _KINDS: dict[str, Kind] = {
 _UNTAGGED = (None, "!")
 
 
-class DocumentError(ValueError):
+class DocumentError(PlacedError):
     """What is wrong at one place of a document: file, line and column where known, and the keys that lead there.
 
     `what` is the whole of the document, such as `the script`; it is named where no key leads to the place.

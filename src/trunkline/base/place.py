@@ -1,4 +1,4 @@
-"""A place in a file."""
+"""A place in a file, and what is wrong there."""
 
 from __future__ import annotations
 
@@ -10,3 +10,11 @@ class Place(Value):
 
     line: int
     column: int
+
+
+class PlacedError(ValueError):
+    """Something is wrong in a file: `line` and `column` are None where no one place is to blame."""
+
+    file: str
+    line: int | None
+    column: int | None

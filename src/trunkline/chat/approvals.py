@@ -11,6 +11,7 @@ import secrets
 from collections import OrderedDict
 
 from trunkline.base.values import Value
+from trunkline.chat.commands import CommandRefused
 from trunkline.chat.plain import block, inline, span
 from trunkline.chat.platform import Button
 from trunkline.core.events import ToolRequested
@@ -56,7 +57,7 @@ class Press(Value):
     token: str
 
 
-class Mistaken(Exception):
+class Mistaken(CommandRefused):
     """An answer that fits no question. The text is for whoever gave it."""
 
 

@@ -41,6 +41,10 @@ _COMMAND = re.compile(r"[/!]([A-Za-z]+)(?:@\w+)?(?:\s+(.*))?", re.DOTALL)
 _LONGEST_NUMBER = 9
 
 
+class CommandRefused(Exception):
+    """What somebody asked for in a chat cannot be done. The text is for them."""
+
+
 class ChatCommand(Value):
     """Something that the bridge is to do."""
 

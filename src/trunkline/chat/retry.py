@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 
 from trunkline.base.values import Value
+from trunkline.chat.commands import CommandRefused
 from trunkline.chat.delivery.store import ChatStore, Note, blob
 from trunkline.chat.plain import excerpt
 from trunkline.chat.platform import Button
@@ -30,7 +31,7 @@ class RetryTarget(Value):
     seal: str
 
 
-class CannotRetry(Exception):
+class CannotRetry(CommandRefused):
     """It cannot be asked again. The text is for whoever wanted it."""
 
 

@@ -35,11 +35,15 @@ VERDICTS: tuple[Verdict, ...] = ("passed", "failed", "not exercised")
 TOUR = "tour"
 
 
-class Broken(Exception):
+class CheckStopped(Exception):
+    """A check has no more to see. Raise one of its children."""
+
+
+class Broken(CheckStopped):
     """The target did what the requirement forbids, or not what it asks for."""
 
 
-class NotExercised(Exception):
+class NotExercised(CheckStopped):
     """The situation that the requirement is about did not come about."""
 
 

@@ -43,7 +43,11 @@ class VerifiedContract(Value):
     name: str | None = None
 
 
-class _Busy(Exception):
+class _Failed(Exception):
+    """The explorer has no answer. The text says why."""
+
+
+class _Busy(_Failed):
     """The explorer was asked too often."""
 
 
@@ -131,10 +135,6 @@ class Explorer:
 
     def _words(self, error: Exception) -> str:
         return self._redact.text(sources.clean(str(error)))[:_MAX_WORDS]
-
-
-class _Failed(Exception):
-    """The explorer has no answer. The text says why."""
 
 
 def _result(answer: Any) -> Any:

@@ -35,15 +35,19 @@ ENDING = "The launcher is being stopped."
 STOPPED_MEANWHILE = "The agent was stopped while it was started."
 
 
-class AlreadyRunning(Exception):
+class FleetError(Exception):
+    """A launcher cannot do that with the agent. Raise one of its children."""
+
+
+class AlreadyRunning(FleetError):
     """The agent is running, or about to."""
 
 
-class NotStarted(Exception):
+class NotStarted(FleetError):
     """The agent was started, and does not run: somebody stopped it, or the launcher."""
 
 
-class UnknownAgent(Exception):
+class UnknownAgent(FleetError):
     """This launcher does not run the agent, or does not know it."""
 
 

@@ -11,7 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 
-class BadArguments(ValueError):
+class ToolInputError(ValueError):
+    """A tool cannot do what it was asked for; the text says why and what to do, and is for the model."""
+
+
+class BadArguments(ToolInputError):
     """The arguments do not do; the text is for the model."""
 
 

@@ -12,6 +12,7 @@ import stat
 import threading
 
 from trunkline.base.values import Value
+from trunkline.tools.arguments import ToolInputError
 from trunkline.tools.threads import StopFlag
 from trunkline.tools.tool import ToolOutput
 
@@ -36,7 +37,7 @@ _KINDS = {
 }
 
 
-class FileProblem(ValueError):
+class FileProblem(ToolInputError):
     """A file cannot be used as was asked; the text says why and what to do."""
 
 

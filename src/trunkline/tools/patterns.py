@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from trunkline.tools.arguments import ToolInputError
+
 #: Alternatives that one pattern with braces may stand for. Nobody writes more; nested ones grow very fast.
 MOST_ALTERNATIVES = 256
 
@@ -26,7 +28,7 @@ _CLASSES = {
 Segment = Callable[[str], object] | None
 
 
-class BadPattern(ValueError):
+class BadPattern(ToolInputError):
     """The pattern has no meaning; the text says why."""
 
 

@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterator, Sequence
 
 from trunkline.base.values import Value
+from trunkline.tools.arguments import ToolInputError
 
 NOT_FOUND = "old_string not found in file"
 SAME_STRINGS = "old_string and new_string are the same: there is nothing to change"
 AMBIGUOUS_ENDINGS = "Ambiguous line-ending match"
 
 
-class NoReplacement(ValueError):
+class NoReplacement(ToolInputError):
     """The text cannot be replaced as was asked; the message says why and what to do."""
 
 

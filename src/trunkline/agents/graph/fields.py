@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trunkline.agents.graph.errors import GraphTextError
 from trunkline.base.values import Value
 
 #: What a field can be.
@@ -21,7 +22,7 @@ _INT64 = range(-(1 << 63), 1 << 63)
 _KEYS = frozenset(("name", "type", "default", "optional", "filterable"))
 
 
-class FieldError(ValueError):
+class FieldError(GraphTextError):
     """The fields, or a record, are not what they should be."""
 
 

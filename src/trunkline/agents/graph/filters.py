@@ -15,6 +15,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from trunkline.agents.graph.errors import GraphTextError
 from trunkline.agents.graph.fields import Column, typed
 from trunkline.base import jsontext
 from trunkline.base.values import Value
@@ -48,7 +49,7 @@ _NUMBERS = ("int", "float")
 Predicate = Callable[[int], "Mask"]
 
 
-class FilterError(ValueError):
+class FilterError(GraphTextError):
     """It is no filter, or none for this storage. `str()` is `filter.WHAT: at PLACE: why`."""
 
     def __init__(self, what: str, place: str, why: str) -> None:

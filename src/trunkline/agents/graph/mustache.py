@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
+from trunkline.agents.graph.errors import GraphTextError
+
 #: Sections within sections.
 MAX_DEPTH = 32
 #: Tags of one template.
@@ -37,7 +39,7 @@ _SIGILS = "#^/!>&={"
 _NAMELESS = ("!", ">", "=")
 
 
-class TemplateError(ValueError):
+class TemplateError(GraphTextError):
     """It is not a template, or becomes too much."""
 
 

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
+from trunkline.agents.graph.errors import GraphTextError
 from trunkline.agents.graph.pattern_parts import count_parts, unfit
 
 T = TypeVar("T")
@@ -44,7 +45,7 @@ THREADS = 2
 Left = Callable[[], bool]
 
 
-class PatternError(Exception):
+class PatternError(GraphTextError):
     """A pattern is none, or too much. The text says which, and why."""
 
 

@@ -34,13 +34,9 @@ async def load_engine(entry: CatalogEntry, path: str, *, places: int | None, thr
     if entry.engine == OPENAI:
         return await _remote(entry)
     if is_speech(entry):
-        from trunkline.models.voice.engines import SpeechError
         from trunkline.models.voice.loading import load
 
-        try:
-            return await load(entry, path, threads=threads)
-        except SpeechError as error:
-            raise ProviderError(str(error)) from None
+        return await load(entry, path, threads=threads)
     if entry.engine == LLAMA and entry.kind == LLM:
         from trunkline.models.llama_language import LlamaLanguage
 

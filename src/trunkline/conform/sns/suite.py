@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from trunkline.conform.kit import Broken, Check, CheckResult, NotExercised, Scene, Suite, Tier
+from trunkline.conform.kit import Broken, Check, CheckResult, CheckStopped, Scene, Suite, Tier
 from trunkline.conform.record import Record
 from trunkline.conform.sns.cast import Need
 from trunkline.conform.sns.exchange import SnsResponse
@@ -30,7 +30,7 @@ class _Suite(Suite[Stage]):
             last = stage("the end")
             try:
                 await last.cast.tidy(last.exchanges)
-            except (Broken, NotExercised):
+            except CheckStopped:
                 last.records[0].remark("not everything could be closed again")
             finally:
                 await last.close()

@@ -31,6 +31,7 @@ from trunkline.agents.external.tryll_talk_events import (
 from trunkline.agents.external.tryll_talk_options import TalkOptions
 from trunkline.base import jsontext
 from trunkline.base.values import Value
+from trunkline.core.faults import RemoteProtocolError
 from trunkline.wires.tryll.drive import Tryll
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import DownloadProgress, ModelInfo, ModelStatus
@@ -50,7 +51,7 @@ _MOST_VALUES = 32
 _KINDS = ("language", "stt", "tts")
 
 
-class ConsoleRefused(Exception):
+class ConsoleRefused(RemoteProtocolError):
     """The page said something that it never says."""
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
+from trunkline.core.faults import ProviderError
+
 #: Sound that is heard is brought to this rate first, in one channel of 16 bits, little-endian.
 HEARING_RATE = 16_000
 
 
-class SpeechError(Exception):
+class SpeechError(ProviderError):
     """The engine could not do it. The text is safe to show."""
 
 

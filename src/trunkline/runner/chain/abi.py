@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from trunkline.base.values import Value
+from trunkline.runner.chain.jsonrpc import ChainError
 
 #: What an agent is told that names no function of the ABI.
 NOT_ALLOWED = "Function not allowed."
@@ -36,7 +37,7 @@ _BARE_NUMBER = re.compile(r"\b(u?int)\b")
 Kind = Literal["uint", "int", "bool", "address", "string", "bytes", "array", "tuple"]
 
 
-class Refusal(Exception):
+class Refusal(ChainError):
     """What was asked for is not possible or not allowed; the text says why. Nothing was sent."""
 
 

@@ -23,7 +23,11 @@ _QUANTITY = re.compile(r"0x[0-9a-fA-F]{1,64}")
 _DATA = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
 
 
-class RpcFault(Exception):
+class ChainError(Exception):
+    """Something cannot be done on a chain. Raise one of its children."""
+
+
+class RpcFault(ChainError):
     """A question to a node that brought no result."""
 
 

@@ -31,7 +31,7 @@ from trunkline.base.redact import Redactor
 from trunkline.core.faults import ConfigError, Fault, UnknownCall
 from trunkline.runner.chain import caps, outcome, reverts, simulation
 from trunkline.runner.chain.abi import Refusal
-from trunkline.runner.chain.jsonrpc import RpcFault, RpcRefused
+from trunkline.runner.chain.jsonrpc import ChainError, RpcRefused
 from trunkline.runner.chain.ledger import OPEN, Ledger, TransactionRow
 from trunkline.runner.chain.outcome import SettledTransaction, TxResult
 from trunkline.runner.chain.planning import CallPlan, plan
@@ -126,7 +126,7 @@ class TxPerformer:
             ledger = await asyncio.to_thread(self._ledger, wallet, chain_id)
             try:
                 await self._bring_up_to_date(wallet, ledger, chain_id)
-            except (Refusal, RpcFault, Fault) as error:
+            except (ChainError, Fault) as error:
                 logger.warning("open transactions could not be looked up: %s", self._clean(str(error)))
             for row in await asyncio.to_thread(ledger.untold, self._agent):
                 handed.append((ledger, row.id, row.state))
@@ -196,7 +196,7 @@ class TxPerformer:
             return self._clean(await self._transact(planned, wallet))
         except RpcRefused as error:
             return self._clean(outcome.refused(reverts.why(error, ())))
-        except (Refusal, RpcFault, Fault) as error:
+        except (ChainError, Fault) as error:
             # A ledger that fails after the transaction was sent does not make it unsent.
             return self._in_flight or self._clean(outcome.refused(str(error)))
 

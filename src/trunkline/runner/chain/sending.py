@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from trunkline.runner.chain import caps, receipts, reverts, simulation
 from trunkline.runner.chain.abi import Refusal
-from trunkline.runner.chain.jsonrpc import RpcFault, RpcRefused, Unanswered, quantity
+from trunkline.runner.chain.jsonrpc import ChainError, RpcFault, RpcRefused, Unanswered, quantity
 from trunkline.runner.chain.ledger import OPEN, Ledger, TransactionRow
 from trunkline.runner.chain.outcome import Receipt
 from trunkline.runner.chain.planning import CallPlan
@@ -91,7 +91,7 @@ class Sender:
                 return sending
             try:
                 sending, raw = await self._signed(agent, plan, quote, sending)
-            except (Refusal, RpcFault) as error:
+            except ChainError as error:
                 return await self._moved(sending, "refused", _not_sent(error, plan))
         return await self._moved(sending, "refused", OTHERS_ARE_FASTER)
 

@@ -41,11 +41,15 @@ class Transaction(Protocol):
 Work = Callable[[Transaction], T]
 
 
-class Conflict(Exception):
+class DatabaseError(Exception):
+    """A database did not do what it was asked for. Raise one of its children."""
+
+
+class Conflict(DatabaseError):
     """A unique or foreign key forbids what a statement wanted to write."""
 
 
-class DatabaseGone(Exception):
+class DatabaseGone(DatabaseError):
     """The database cannot be reached, or its disk is full or read-only.
 
     Nothing was written; only where a server vanished during a commit, that is not known, and the text says so.

@@ -46,7 +46,11 @@ class Listed(Value):
     schema: Mapping[str, Any]
 
 
-class ConnectionLost(Exception):
+class McpError(Exception):
+    """Something did not work with an MCP server. Raise one of its children."""
+
+
+class ConnectionLost(McpError):
     """The connection is gone. The text is the rest of a sentence about the server."""
 
 

@@ -12,7 +12,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from trunkline.core.agent import AddMcpServer
-from trunkline.tools.mcp.connection import ConnectionLost, ConnectionRefused, Listed, McpConnection, OnProgress
+from trunkline.tools.mcp.connection import (
+    ConnectionLost,
+    ConnectionRefused,
+    Listed,
+    McpConnection,
+    McpError,
+    OnProgress,
+)
 from trunkline.tools.mcp.transport import Transport
 
 if TYPE_CHECKING:
@@ -31,7 +38,7 @@ STABLE_SECONDS = 60.0
 RETURN_SECONDS = 30.0
 
 
-class Unavailable(Exception):
+class Unavailable(McpError):
     """A call could not be made, or came to nothing. The text is for the model: what happened, and what to do."""
 
 
