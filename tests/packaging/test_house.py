@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 import subprocess
 import sys
@@ -94,6 +95,44 @@ def test_no_module_is_there_for_tests_alone() -> None:
     # Programs of others may import a module from where it was.
     former = {name for name, path in unused.items() if path.read_text("utf-8").startswith('"""The former place of')}
     assert unused.keys() - former == set()
+
+
+#: Names of public classes that more than one module of ours has. What is left has a reason: the streams of command-line
+#: agents are looked up by theirs, the kits' stages and targets do the same for each kit, and what `core` has, too, is a
+#: wire's own word on the wire. A new class wants a name of its own, so that who looks for it finds one.
+MOST_RECURRING_NAMES = 20
+#: Exceptions that derive from none of ours. What users see derives from `core.faults.Fault`, and what a layer or a wire
+#: raises for its own callers from one root there, so that it can be caught as a whole.
+MOST_ERROR_ROOTS = 49
+
+
+def classes() -> Iterator[tuple[str, ast.ClassDef]]:
+    """Every class of ours, with its module."""
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.ClassDef):
+                yield module_name(path), node
+
+
+def test_one_name_of_a_class_has_one_meaning() -> None:
+    modules: dict[str, list[str]] = {}
+    for module, node in classes():
+        if not node.name.startswith("_"):
+            modules.setdefault(node.name, []).append(module)
+    recurring = {name: found for name, found in modules.items() if len(found) > 1}
+    assert len(recurring) <= MOST_RECURRING_NAMES, recurring
+
+
+def test_exceptions_have_few_roots() -> None:
+    built_in = {
+        name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
+    }
+    roots = [
+        f"{module}.{node.name}"
+        for module, node in classes()
+        if any(isinstance(base, ast.Name) and base.id in built_in for base in node.bases)
+    ]
+    assert len(roots) <= MOST_ERROR_ROOTS, roots
 
 
 #: What begins with an underscore, is not ours, and is used all the same, each with its reason.

@@ -28,7 +28,7 @@ class Closable(Protocol):
         """End it. Bounded in time; once more does no harm."""
 
 
-O = TypeVar("O", bound=Closable)  # noqa: E741  # a type, not a number
+Opened = TypeVar("Opened", bound=Closable)
 
 
 class ProgramTarget(Value):
@@ -53,7 +53,7 @@ class Stage:
         name = self._name if not self.records else f"{self._name} ({len(self.records) + 1})"
         return Record(name, argv, self._roles)
 
-    def opened(self, record: Record, found: O) -> O:
+    def opened(self, record: Record, found: Opened) -> Opened:
         """It could be opened: its record counts, and `close` ends it."""
         self.records.append(record)
         self._opened.append(found)

@@ -24,6 +24,10 @@ ACTIONS: tuple[Action, ...] = ("UPDATE_DESCRIPTION", "UPDATE_CONTRACT", "ADD_CON
 _DIFFERENCES = ("nameChanged", "addressChanged", "abiChanged", "sourceChanged")
 
 
+#: What the explorer knows, by address.
+Verified = Mapping[str, VerifiedContract]
+
+
 class ContractChange(Value):
     """What an owner wants changed."""
 
@@ -166,12 +170,7 @@ def _free(tx: Transaction, address: str) -> None:
 
 
 def _plan_description(
-    tx: Transaction,
-    now: int,
-    wallet: str,
-    community: Row,
-    change: ContractChange,
-    found: Mapping[str, VerifiedContract],
+    tx: Transaction, now: int, wallet: str, community: Row, change: ContractChange, found: Verified
 ) -> UpdatePlan:
     new = {
         "description": community["description"] if change.description is None else change.description or None,
@@ -193,12 +192,7 @@ def _plan_description(
 
 
 def _plan_update(
-    tx: Transaction,
-    now: int,
-    wallet: str,
-    community: Row,
-    change: ContractChange,
-    found: Mapping[str, VerifiedContract],
+    tx: Transaction, now: int, wallet: str, community: Row, change: ContractChange, found: Verified
 ) -> UpdatePlan:
     row = _known(tx, community["id"], change.contract_id)
     wanted = change.contract
@@ -244,12 +238,7 @@ def _updated(row: Row, wanted: ContractRequest, found: VerifiedContract | None) 
 
 
 def _plan_add(
-    tx: Transaction,
-    now: int,
-    wallet: str,
-    community: Row,
-    change: ContractChange,
-    found: Mapping[str, VerifiedContract],
+    tx: Transaction, now: int, wallet: str, community: Row, change: ContractChange, found: Verified
 ) -> UpdatePlan:
     wanted = change.contract
     _free(tx, wanted.address)
@@ -261,12 +250,7 @@ def _plan_add(
 
 
 def _plan_remove(
-    tx: Transaction,
-    now: int,
-    wallet: str,
-    community: Row,
-    change: ContractChange,
-    found: Mapping[str, VerifiedContract],
+    tx: Transaction, now: int, wallet: str, community: Row, change: ContractChange, found: Verified
 ) -> UpdatePlan:
     row = _known(tx, community["id"], change.contract_id)
     if len(system_thread.contracts(tx, community["id"])) == 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.errors import TryllError
 
 if TYPE_CHECKING:
+    from trunkline.wires.tryll.host import HostedModels
     from trunkline.wires.tryll.serve.connection import ServerConnection
     from trunkline.wires.tryll.serve.session import ClientSession
 
@@ -125,22 +126,18 @@ def _load(session: ClientSession, request: m.LoadModelRequest, size: int) -> Non
     session.beside(load, request, size)
 
 
-def _unload(session: ClientSession, request: m.UnloadModelRequest, size: int) -> None:
-    async def unload(request: m.UnloadModelRequest) -> None:
-        await session.server.host.models.unload(request.model_name)
-        session.say(m.Ack(request.request_id))
+def _done_to_a_model(work: Callable[[HostedModels, str], Awaitable[None]]) -> Callable[[ClientSession, Any, int], None]:
+    """A request that does something to a model by its name, for those who may, and is acknowledged."""
 
-    session.trusted()
-    session.beside(unload, request, size)
+    def handle(session: ClientSession, request: m.UnloadModelRequest | m.DeleteModelRequest, size: int) -> None:
+        async def done(request: m.UnloadModelRequest | m.DeleteModelRequest) -> None:
+            await work(session.server.host.models, request.model_name)
+            session.say(m.Ack(request.request_id))
 
+        session.trusted()
+        session.beside(done, request, size)
 
-def _delete(session: ClientSession, request: m.DeleteModelRequest, size: int) -> None:
-    async def delete(request: m.DeleteModelRequest) -> None:
-        await session.server.host.models.delete(request.model_name)
-        session.say(m.Ack(request.request_id))
-
-    session.trusted()
-    session.beside(delete, request, size)
+    return handle
 
 
 # The odd ones.
@@ -167,8 +164,8 @@ REQUESTS: dict[type[m.Message], tuple[Callable[[ClientSession, Any, int], None],
     m.ListModelsRequest: (_list_models, 6001),
     m.DownloadModelRequest: (_download, 6001),
     m.LoadModelRequest: (_load, 6002),
-    m.UnloadModelRequest: (_unload, 6002),
-    m.DeleteModelRequest: (_delete, 6002),
+    m.UnloadModelRequest: (_done_to_a_model(lambda models, name: models.unload(name)), 6002),
+    m.DeleteModelRequest: (_done_to_a_model(lambda models, name: models.delete(name)), 6002),
     m.HealthRequest: (_health, 5001),
     m.DebugCommandRequest: (_debug, 5005),
 }
