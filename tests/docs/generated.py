@@ -39,7 +39,7 @@ from trunkline.core.fault_table import TABLE
 from trunkline.core.faults import Fault
 from trunkline.core.turns import TRANSITIONS, State
 from trunkline.models import catalog
-from trunkline.models.providers import DEFAULT_MODELS, SERVICES, VARIABLES
+from trunkline.models.providers import PROVIDERS, SERVICES
 from trunkline.tools.bash import BashTool
 from trunkline.tools.files import FileMemory
 from trunkline.tools.spawn import SpawnTool, SubAgentOutcome, Task
@@ -309,9 +309,9 @@ def _parameters(schema: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, A
 def provider_table() -> str:
     """Every provider, with its variables and its default model."""
     rows = []
-    for name, variables in VARIABLES.items():
-        listed = ", ".join(f"`{variable}`" for variable in variables.values())
-        rows.append((f"`{name}`", listed or "none", f"`{DEFAULT_MODELS[name]}`"))
+    for name, provider in PROVIDERS.items():
+        listed = ", ".join(f"`{variable}`" for variable in provider.variables.values())
+        rows.append((f"`{name}`", listed or "none", f"`{provider.model}`"))
     return table(("provider", "variables", "model, unless you name one"), rows)
 
 

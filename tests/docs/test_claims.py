@@ -48,7 +48,7 @@ from trunkline.models import (
     tool_calls,
     vertex,
 )
-from trunkline.models.providers import VARIABLES
+from trunkline.models.providers import PROVIDERS
 from trunkline.tools import bash, bash_output, glob, grep, pdf, pictures, spawn
 from trunkline.tools import files as tool_files
 from trunkline.tools.mcp import server as mcp_server
@@ -303,7 +303,7 @@ def test_every_agent_there_is_is_named_in_the_readme() -> None:
 
 def test_every_providers_variable_is_in_the_reference() -> None:
     text = document("reference/environment.md")
-    variables = [variable for provider in VARIABLES.values() for variable in provider.values()]
+    variables = [variable for provider in PROVIDERS.values() for variable in provider.variables.values()]
     assert len(variables) == 12
     assert [variable for variable in variables if f"`{variable}`" not in text] == []
 

@@ -12,7 +12,7 @@ from trunkline.wires.agentproc import hub
 PLACES = ("region", "project")
 #: All that the provider table knows, and what the bundled profiles have for keys. Whoever adds a provider adds to it.
 OF_THE_TABLES = {
-    *(name for table in providers.VARIABLES.values() for option, name in table.items() if option not in PLACES),
+    *(name for each in providers.PROVIDERS.values() for option, name in each.variables.items() if option not in PLACES),
     *(service.variable for service in providers.SERVICES.values() if service.variable),
     *discover.KEYS,
     *discover.AWS_VARIABLES,

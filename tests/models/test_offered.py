@@ -9,7 +9,7 @@ import pytest
 from tests.support.provider import HANG, Reply, Request, StubProvider
 from trunkline.models import offered as module
 from trunkline.models.offered import offered
-from trunkline.models.providers import DEFAULT_MODELS, VARIABLES, ModelSettings
+from trunkline.models.providers import PROVIDERS, ModelSettings
 
 LISTED = {"data": [{"id": "big"}, {"id": "small"}, {"name": "not one"}, 7]}
 
@@ -73,7 +73,7 @@ async def test_nobody_waits_for_a_server_that_does_not_answer(monkeypatch: pytes
         assert await offered(ModelSettings("openai", "m", "k", stub.url)) == []
 
 
-@pytest.mark.parametrize("provider", sorted(set(VARIABLES) - {"anthropic", "openai"}))
+@pytest.mark.parametrize("provider", sorted(set(PROVIDERS) - {"anthropic", "openai"}))
 async def test_who_has_no_list_offers_what_is_known_here(provider: str) -> None:
     names = await offered(ModelSettings(provider))
-    assert DEFAULT_MODELS[provider].removeprefix("anthropic.") in names
+    assert PROVIDERS[provider].model.removeprefix("anthropic.") in names

@@ -2,13 +2,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.unmeasured import unmeasured
+from trunkline.agents.coder.agent import Coder
+from trunkline.agents.coder.settings import resolve
+from trunkline.agents.coder.settings_models import compat_keys
+from trunkline.base.extras import modules
 from trunkline.core.faults import ConfigError
-from trunkline.models.providers import DEFAULT_MODELS, VARIABLES, ModelSettings, check, make
+from trunkline.models.providers import PROVIDERS, ModelProvider, ModelSettings, check, make
 
 
 @pytest.mark.parametrize(
@@ -75,7 +82,7 @@ def test_an_address_that_is_none_is_refused() -> None:
 @pytest.mark.parametrize("provider", ["anthropic", "openai", "mock"])
 def test_without_a_name_the_default_model_is_asked(provider: str) -> None:
     model = make(ModelSettings(provider, api_key=" key\n"))
-    assert (model.provider, model.name) == (provider, DEFAULT_MODELS[provider])
+    assert (model.provider, model.name) == (provider, PROVIDERS[provider].model)
     assert model.context_window > 1000
     assert model.images is True
 
@@ -84,8 +91,34 @@ def test_a_line_feed_around_a_key_is_forgiven() -> None:
     check(ModelSettings("openai", api_key="key\n"))
 
 
-def test_every_provider_has_variables_and_a_default_model() -> None:
-    assert VARIABLES.keys() == DEFAULT_MODELS.keys()
+@pytest.mark.parametrize(("name", "provider"), PROVIDERS.items(), ids=list(PROVIDERS))
+def test_what_the_entry_of_a_provider_says_is_there(name: str, provider: ModelProvider) -> None:
+    module, _, made = provider.made_by.partition(".")
+    assert callable(getattr(import_module(f"trunkline.models.{module}"), made))
+    assert {*provider.variables, *provider.elsewhere} <= set(ModelSettings.__fields__)
+    assert provider.extra is None or provider.extra in modules()
+    if provider.speaks is not None:
+        assert compat_keys(name) == import_module(f"trunkline.models.{provider.speaks}").COMPAT_KEYS
+
+
+def test_a_provider_that_is_added_is_one_entry_and_one_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[ModelSettings] = []
+    toy = ModuleType("trunkline.models.toy")
+    toy.ToyModel = made.append  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, toy.__name__, toy)
+    entry = ModelProvider(
+        "toy.ToyModel", "bear", {"api_key": "TOY_KEY"}, speaks="openai", told_by=(("TOY_KEY",),), families=("bear",)
+    )
+    monkeypatch.setitem(PROVIDERS, "toy", entry)
+    environ = {"HOME": str(tmp_path), "TOY_KEY": "a-key-for-toys"}
+    found = resolve({}, str(tmp_path), environ)
+    assert (found.model.provider, found.model.model, found.model.api_key) == ("toy", "bear", "a-key-for-toys")
+    assert "`TOY_KEY` is set" in found.why
+    assert Coder(found).checked
+    make(found.model)
+    assert [settings.model for settings in made] == ["bear"]
+    with pytest.raises(ConfigError, match="TOY_KEY not set"):
+        make(ModelSettings("toy"))
 
 
 def test_settings_do_not_show_their_secrets() -> None:

@@ -17,7 +17,7 @@ from trunkline.base.vocabulary import DEFAULT_ALLOW, EFFORTS
 from trunkline.base.writing import write_or_drop
 from trunkline.cli import opening
 from trunkline.cli.arguments import Parser, UsageError, count, count_or_none, joined
-from trunkline.models.providers import NAMES, VARIABLES
+from trunkline.models.providers import NAMES, PROVIDERS
 
 #: What a variable may say for a flag without a value.
 _ON, _OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
@@ -107,7 +107,8 @@ def model_options(options: argparse.Namespace) -> dict[str, Any]:
 
 def with_variables(options: dict[str, Any]) -> dict[str, Any]:
     """For agents that have no configuration of their own: what no flag said, as the provider's own variables say it."""
-    for name, variable in VARIABLES.get(options["provider"] or "", {}).items():
+    provider = PROVIDERS.get(options["provider"] or "")
+    for name, variable in provider.variables.items() if provider is not None else ():
         if options.get(name) is None:
             options[name] = os.environ.get(variable) or None
     return options

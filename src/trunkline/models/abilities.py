@@ -13,10 +13,7 @@ from typing import Any
 
 from trunkline.base.values import Value
 from trunkline.base.vocabulary import EFFORTS, IMAGE_INPUT
-from trunkline.models.providers import DEFAULT_MODELS, ModelSettings
-
-#: Providers that speak Anthropic's format.
-_CLAUDES = ("anthropic", "bedrock", "vertex")
+from trunkline.models.providers import PROVIDERS, ModelSettings
 
 #: Claude could not think before 3.7.
 _THOUGHTLESS = ("claude-2", "claude-instant", "claude-3-5", "claude-3-haiku", "claude-3-opus", "claude-3-sonnet")
@@ -56,7 +53,8 @@ class Abilities(Value):
 def of(settings: ModelSettings) -> Abilities:
     """What is known of a model. A `compat` of the wrong kind is for the model itself to refuse."""
     said = settings.compat
-    name = plain(settings.model or DEFAULT_MODELS.get(settings.provider, ""))
+    provider = PROVIDERS.get(settings.provider)
+    name = plain(settings.model or (provider.model if provider is not None else ""))
     images = next((sees for word, sees in IMAGE_INPUT.items() if word == said.get("image_input")), None)
     if settings.provider == "mock":
         # It can be shown anything, and repeats what it was told.
@@ -64,7 +62,7 @@ def of(settings: ModelSettings) -> Abilities:
     if settings.provider == "local":
         # What runs it takes no pictures, whatever is said of the model.
         return Abilities(thinks=name.startswith(_TELL_THOUGHTS), images=False)
-    if settings.provider in _CLAUDES:
+    if provider is not None and provider.speaks == "anthropic":
         thinks, tries = not name.startswith(_THOUGHTLESS), is_adaptive(name)
     else:
         thinks = name.startswith(_TELL_THOUGHTS)

@@ -17,7 +17,7 @@ from trunkline.models.eventstream import EventStreamDecoder, StreamEvent
 from trunkline.models.hosted import HostedClaude, checked_region
 from trunkline.models.http import HttpCall
 from trunkline.models.model import Chunk
-from trunkline.models.providers import DEFAULT_MODELS, ModelSettings
+from trunkline.models.providers import PROVIDERS, ModelSettings
 
 #: The edition of Anthropic's messages that Bedrock speaks; it has had one.
 VERSION = "bedrock-2023-05-31"
@@ -49,7 +49,7 @@ class BedrockModel(HostedClaude):
 
     def __init__(self, settings: ModelSettings, environ: Mapping[str, str] | None = None) -> None:
         environ = os.environ if environ is None else environ
-        name = limits.plain_name(settings.model or DEFAULT_MODELS["bedrock"])
+        name = limits.plain_name(settings.model or PROVIDERS["bedrock"].model)
         super().__init__(
             settings,
             version=VERSION,

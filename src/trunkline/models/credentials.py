@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from trunkline.base.environ_secrets import environment_secrets, names_a_secret
 from trunkline.base.redact import MASK, Redactor
-from trunkline.models.providers import SERVICES, VARIABLES
+from trunkline.models.providers import PROVIDERS, SERVICES
 
 #: Settings of the table that open nothing.
 _PLACES = frozenset({"region", "project"})
@@ -22,7 +22,7 @@ _OWN = frozenset({"TRUNKLINE_API_KEY", "TRUNKLINE_BASE_URL"})
 
 #: By the table: keys, accounts, and addresses, which may hold a password.
 NAMED = _OWN.union(
-    (name for table in VARIABLES.values() for option, name in table.items() if option not in _PLACES),
+    (name for each in PROVIDERS.values() for option, name in each.variables.items() if option not in _PLACES),
     (service.variable for service in SERVICES.values() if service.variable),
 )
 

@@ -21,7 +21,7 @@ from trunkline.models.catalog_entry import LLAMA
 from trunkline.models.discover_servers import LLAMA_SERVER_URL, find_servers, ollama_url, server_url
 from trunkline.models.endpoint import is_own_machine
 from trunkline.models.installed import missing_extra
-from trunkline.models.providers import DEFAULT_MODELS, KEYLESS, SERVICES, VARIABLES, CompatibleProvider, ModelSettings
+from trunkline.models.providers import KEYLESS, PROVIDERS, SERVICES, CompatibleProvider, ModelSettings
 
 #: The model to pull for those who have nothing.
 DEMO_MODEL = "smollm2-135m"
@@ -51,8 +51,7 @@ class ModelChoice(Value):
 
 #: The variables with a key, and whom the key opens, in the order in which they are looked for.
 KEYS: dict[str, str] = {
-    "ANTHROPIC_API_KEY": "anthropic",
-    "OPENAI_API_KEY": "openai",
+    **{provider.variables["api_key"]: name for name, provider in PROVIDERS.items() if provider.has_key},
     **{service.variable: name for name, service in SERVICES.items() if service.variable},
 }
 
@@ -65,7 +64,7 @@ def usual_model(provider: str) -> str | None:
     name = provider.lower()
     if name in SERVICES:
         return SERVICES[name].model
-    return DEFAULT_MODELS.get(name)
+    return PROVIDERS[name].model if name in PROVIDERS else None
 
 
 async def discover(
@@ -137,8 +136,9 @@ def _opened_by(variable: str, service: CompatibleProvider, environ: Mapping[str,
 
 def _settings(provider: str, environ: Mapping[str, str]) -> ModelSettings:
     """All that the environment says about a provider."""
-    said: dict[str, Any] = {option: environ[name] for option, name in VARIABLES[provider].items() if environ.get(name)}
-    return ModelSettings(provider, DEFAULT_MODELS[provider], **said)
+    known = PROVIDERS[provider]
+    said: dict[str, Any] = {option: environ[name] for option, name in known.variables.items() if environ.get(name)}
+    return ModelSettings(provider, known.model, **said)
 
 
 def _installed(module: str, extra: str, variable: str, notes: list[str]) -> bool:

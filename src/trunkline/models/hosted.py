@@ -13,7 +13,7 @@ from trunkline.models.encoding import Compat
 from trunkline.models.http import HttpService, ReplyReader
 from trunkline.models.http_model import HttpModel
 from trunkline.models.model import Request
-from trunkline.models.providers import DEFAULT_MODELS, ModelSettings
+from trunkline.models.providers import PROVIDERS, ModelSettings
 
 
 class HostedClaude(HttpModel):
@@ -40,7 +40,7 @@ class HostedClaude(HttpModel):
         secrets: Sequence[str | None] = (),
     ) -> None:
         exceptions = {**(compat or {}), **settings.compat}
-        name = settings.model or DEFAULT_MODELS[settings.provider]
+        name = settings.model or PROVIDERS[settings.provider].model
         plain = limits.plain_name(name)
         # A host's name for a model may say nothing about it, except that it is Claude.
         kind = plain if plain.startswith("claude") else "claude"

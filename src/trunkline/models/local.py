@@ -28,7 +28,7 @@ from trunkline.models.messages import Thinking, ToolUse
 from trunkline.models.model import Answer, Chunk, Request, TextChunk, ToolSpec
 from trunkline.models.openai_decoder import OpenAIDecoder
 from trunkline.models.overflow import HINT, PromptTooLong
-from trunkline.models.providers import DEFAULT_MODELS, ModelSettings
+from trunkline.models.providers import PROVIDERS, ModelSettings
 
 #: The longest answer, unless somebody says so. A small model that repeats itself would go on to the end of its window.
 DEFAULT_MAX_TOKENS = 1024
@@ -63,7 +63,7 @@ class LocalModel:
         Raises:
             ConfigError: the engine is not installed, or the model is not there. The text says how to get it.
         """
-        self.name = settings.model or DEFAULT_MODELS[self.provider]
+        self.name = settings.model or PROVIDERS[self.provider].model
         self._path, trained = _usable(self.name)
         compat = settings.compat
         self.context_window = _count(compat, "n_ctx", LEAST_WINDOW, MOST_WINDOW) or max(

@@ -8,7 +8,7 @@ from typing import Any
 from trunkline.base import http, jsontext
 from trunkline.models.endpoint import endpoint
 from trunkline.models.prices import PRICES
-from trunkline.models.providers import DEFAULT_MODELS, ModelSettings
+from trunkline.models.providers import PROVIDERS, ModelSettings
 
 #: Somebody waits in front of a prompt.
 OFFERED_SECONDS = 4.0
@@ -19,14 +19,6 @@ MAX_LIST_BYTES = 4 * 1024 * 1024
 #: Names of models are words that people type; what is longer, or cannot be shown, is none.
 LONGEST_NAME = 200
 
-#: How the names of a provider's own models begin, among those whose price is known.
-_FAMILIES: dict[str, tuple[str, ...]] = {
-    "anthropic": ("claude",),
-    "bedrock": ("claude",),
-    "vertex": ("claude",),
-    "openai": ("gpt", "o3", "o4"),
-}
-
 
 async def offered(settings: ModelSettings) -> list[str]:
     """The names, in the order of the list. One that does not answer in time has those that are known here."""
@@ -34,15 +26,16 @@ async def offered(settings: ModelSettings) -> list[str]:
         from trunkline.models import catalog
 
         return [entry.name for entry in catalog.entries() if entry.kind == "llm"]
-    if settings.provider in ("anthropic", "openai"):
+    provider = PROVIDERS[settings.provider]
+    if provider.has_key:
         try:
             async with asyncio.timeout(OFFERED_SECONDS):
                 return await _listed(settings)
         except (OSError, ValueError, TimeoutError):
             if settings.base_url is not None:  # whose models they are, nobody knows
                 return []
-    known = [name for name in PRICES if name.startswith(_FAMILIES.get(settings.provider, ()))]
-    return known or [DEFAULT_MODELS[settings.provider]]
+    known = [name for name in PRICES if name.startswith(provider.families)]
+    return known or [provider.model]
 
 
 async def _listed(settings: ModelSettings) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from trunkline.base.values import Value
@@ -13,34 +14,89 @@ from trunkline.models.endpoint import endpoint, is_own_machine
 if TYPE_CHECKING:
     from trunkline.models.model import Model
 
-#: The variables that stand for a provider's settings. Of those that need a credential the first is the one.
-VARIABLES: dict[str, dict[str, str]] = {
-    "anthropic": {"api_key": "ANTHROPIC_API_KEY", "base_url": "ANTHROPIC_BASE_URL"},
-    "openai": {"api_key": "OPENAI_API_KEY", "base_url": "OPENAI_BASE_URL"},
-    "bedrock": {
-        "region": "AWS_REGION",
-        "access_key_id": "AWS_ACCESS_KEY_ID",
-        "secret_access_key": "AWS_SECRET_ACCESS_KEY",
-        "session_token": "AWS_SESSION_TOKEN",
-        "profile": "AWS_PROFILE",
-    },
-    "vertex": {
-        "project": "VERTEX_PROJECT_ID",
-        "region": "VERTEX_REGION",
-        "credentials": "GOOGLE_APPLICATION_CREDENTIALS",
-    },
-    "local": {},
-    "mock": {},
-}
 
-#: What is asked where nobody names a model.
-DEFAULT_MODELS: dict[str, str] = {
-    "anthropic": "claude-sonnet-5-5",
-    "openai": "gpt-6.1-sol",
-    "bedrock": "anthropic.claude-sonnet-5-5",
-    "vertex": "claude-sonnet-5-5",
-    "local": "smollm2-135m",
-    "mock": "mock",
+class ModelProvider(Value):
+    """Somebody who offers models, or something that runs them. What is known of it without importing it."""
+
+    made_by: str
+    """The module in this package, and the class in it that makes requests: `MODULE.CLASS`."""
+    model: str
+    """What is asked where nobody names a model."""
+    variables: Mapping[str, str] = {}
+    """The variables that stand for its settings. Of those that need a credential the first is the one."""
+    speaks: Literal["anthropic", "openai", "local"] | None = None
+    """Whose format it speaks, as the module is called that says which differences (`compat`) there are."""
+    told_by: tuple[tuple[str, ...], ...] = ()
+    """Variables that tell that it is meant where nobody names a provider: all of one of these groups."""
+    elsewhere: tuple[str, ...] = ()
+    """Other settings that point to what the first one says."""
+    elsewhere_variables: tuple[str, ...] = ()
+    """Other variables that do."""
+    families: tuple[str, ...] = ()
+    """How the names of its own models begin, among those whose price is known."""
+    extra: str | None = None
+    """Which extra of this package brings what it imports, if it needs one."""
+
+    @property
+    def has_key(self) -> bool:
+        """Whether it is opened by a key alone."""
+        return "api_key" in self.variables
+
+
+#: Those that have an interface of their own. When nobody names one, their variables are looked for in this order.
+PROVIDERS: dict[str, ModelProvider] = {
+    "anthropic": ModelProvider(
+        "anthropic.AnthropicModel",
+        "claude-sonnet-5-5",
+        {"api_key": "ANTHROPIC_API_KEY", "base_url": "ANTHROPIC_BASE_URL"},
+        speaks="anthropic",
+        told_by=(("ANTHROPIC_API_KEY",),),
+        families=("claude",),
+    ),
+    "openai": ModelProvider(
+        "openai.OpenAIModel",
+        "gpt-6.1-sol",
+        {"api_key": "OPENAI_API_KEY", "base_url": "OPENAI_BASE_URL"},
+        speaks="openai",
+        told_by=(("OPENAI_API_KEY",),),
+        families=("gpt", "o3", "o4"),
+    ),
+    "bedrock": ModelProvider(
+        "bedrock.BedrockModel",
+        "anthropic.claude-sonnet-5-5",
+        {
+            "region": "AWS_REGION",
+            "access_key_id": "AWS_ACCESS_KEY_ID",
+            "secret_access_key": "AWS_SECRET_ACCESS_KEY",
+            "session_token": "AWS_SESSION_TOKEN",
+            "profile": "AWS_PROFILE",
+        },
+        speaks="anthropic",
+        told_by=(("AWS_REGION", "AWS_ACCESS_KEY_ID"), ("AWS_REGION", "AWS_PROFILE")),
+        # With credentials alone the region is the usual one; without any sign of AWS, the region is what is missed
+        # first.
+        elsewhere=("profile", "base_url", "access_key_id", "api_key"),
+        elsewhere_variables=("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK"),
+        families=("claude",),
+        extra="bedrock",
+    ),
+    "vertex": ModelProvider(
+        "vertex.VertexModel",
+        "claude-sonnet-5-5",
+        {
+            "project": "VERTEX_PROJECT_ID",
+            "region": "VERTEX_REGION",
+            "credentials": "GOOGLE_APPLICATION_CREDENTIALS",
+        },
+        speaks="anthropic",
+        told_by=(("VERTEX_PROJECT_ID",),),
+        elsewhere=("credentials",),
+        elsewhere_variables=("VERTEX_PROJECT_ID", "ANTHROPIC_VERTEX_PROJECT_ID", "GOOGLE_CLOUD_PROJECT"),
+        families=("claude",),
+        extra="vertex",
+    ),
+    "local": ModelProvider("local.LocalModel", "smollm2-135m", speaks="local", extra="local"),
+    "mock": ModelProvider("mock.MockModel", "mock"),
 }
 
 
@@ -74,17 +130,7 @@ SERVICES: dict[str, CompatibleProvider] = {
 KEYLESS = "none-needed"
 
 #: All that `--provider` takes without a configuration file.
-NAMES = (*VARIABLES, *SERVICES)
-
-#: Where else a provider's first setting is found: in what other settings point to, or in other variables.
-_ELSEWHERE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    # With credentials alone the region is the usual one; without any sign of AWS, the region is what is missed first.
-    "bedrock": (
-        ("profile", "base_url", "access_key_id", "api_key"),
-        ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK"),
-    ),
-    "vertex": (("credentials",), ("VERTEX_PROJECT_ID", "ANTHROPIC_VERTEX_PROJECT_ID", "GOOGLE_CLOUD_PROJECT")),
-}
+NAMES = (*PROVIDERS, *SERVICES)
 
 
 class ModelSettings(Value):
@@ -121,15 +167,15 @@ def check(settings: ModelSettings) -> None:
     Raises:
         ConfigError: a provider that does not exist, a credential that is missing, an address that is none.
     """
-    if settings.provider not in VARIABLES:
-        raise ConfigError(f"There is no provider `{settings.provider}`.", hint=f"Use one of {_listed(VARIABLES)}.")
-    if settings.provider in ("anthropic", "openai"):
+    provider = PROVIDERS.get(settings.provider)
+    if provider is None:
+        raise ConfigError(f"There is no provider `{settings.provider}`.", hint=f"Use one of {_listed(PROVIDERS)}.")
+    if provider.has_key:
         _check_key(settings)
-    elif settings.provider in _ELSEWHERE:
-        option, variable = next(iter(VARIABLES[settings.provider].items()))
-        others, variables = _ELSEWHERE[settings.provider]
-        found = any(getattr(settings, name) for name in (option, *others)) or any(map(os.environ.get, variables))
-        if not found:
+    elif provider.variables:
+        option, variable = next(iter(provider.variables.items()))
+        found = any(getattr(settings, name) for name in (option, *provider.elsewhere))
+        if not found and not any(map(os.environ.get, provider.elsewhere_variables)):
             raise ConfigError(f"{variable} not set", hint=f"(nor `{option}` in the configuration file)")
 
 
@@ -141,41 +187,16 @@ def make(settings: ModelSettings) -> Model:
     """
     check(settings)
     if settings.model is None:
-        settings = settings.replace(model=DEFAULT_MODELS[settings.provider])
+        settings = settings.replace(model=PROVIDERS[settings.provider].model)
     if settings.api_key is not None:
         settings = settings.replace(api_key=settings.api_key.strip())
-    return _made(settings)
-
-
-def _made(settings: ModelSettings) -> Model:
-    match settings.provider:
-        case "anthropic":
-            from trunkline.models.anthropic import AnthropicModel
-
-            return AnthropicModel(settings)
-        case "openai":
-            from trunkline.models.openai import OpenAIModel
-
-            return OpenAIModel(settings)
-        case "bedrock":
-            from trunkline.models.bedrock import BedrockModel
-
-            return BedrockModel(settings)
-        case "vertex":
-            from trunkline.models.vertex import VertexModel
-
-            return VertexModel(settings)
-        case "local":
-            from trunkline.models.local import LocalModel
-
-            return LocalModel(settings)
-    from trunkline.models.mock import MockModel
-
-    return MockModel(settings)
+    module, _, name = PROVIDERS[settings.provider].made_by.partition(".")
+    made: Model = getattr(import_module(f"trunkline.models.{module}"), name)(settings)
+    return made
 
 
 def _check_key(settings: ModelSettings) -> None:
-    variable = settings.key_name or VARIABLES[settings.provider]["api_key"]
+    variable = settings.key_name or PROVIDERS[settings.provider].variables["api_key"]
     if settings.base_url is not None:
         endpoint(settings.base_url, "/")
     key = (settings.api_key or "").strip()

@@ -143,14 +143,16 @@ def _guiding(model: Model) -> Answering:
 
 def _model(kind: str, given: Mapping[str, Any], where: str, compat: Mapping[str, Any]) -> Model:
     from trunkline.models.discover_servers import server_url
-    from trunkline.models.providers import VARIABLES, ModelSettings
+    from trunkline.models.providers import PROVIDERS, ModelSettings
     from trunkline.models.providers import make as make_model
 
     service = SERVICES.get(kind) or CompatibleProvider("openai")
-    provider = kind if kind in VARIABLES else service.provider
+    provider = kind if kind in PROVIDERS else service.provider
     base_url = _text(given, "baseUrl")
     # A key of the environment belongs to the provider's own address.
-    variable = "" if base_url else VARIABLES[provider].get("api_key", "") if kind in VARIABLES else service.variable
+    variable = (
+        "" if base_url else PROVIDERS[provider].variables.get("api_key", "") if kind in PROVIDERS else service.variable
+    )
     model = _text(given, "model") or service.model
     if kind == "litellm" and not base_url:
         raise ConfigError("LiteLLM base URL missing.", hint=f"Set `{where}.baseUrl`.")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.owner_world import Person, World
 from trunkline.models.discover import usual_model
-from trunkline.models.providers import DEFAULT_MODELS, SERVICES
+from trunkline.models.providers import PROVIDERS, SERVICES
 from trunkline.wires.sns.codec import token_hash
 
 THREADS = "/api/threads"
@@ -51,7 +51,10 @@ async def test_without_a_model_an_agent_gets_one_that_is_sold_now(
     _, answer = await world.post("/api/agents/register", body, owner)
     # The one table that knows them; that none of it is sold no more is for whoever keeps the table.
     assert answer["agent"]["llmModel"] == usual_model(maker)
-    assert answer["agent"]["llmModel"] in {*DEFAULT_MODELS.values(), *(each.model for each in SERVICES.values())}
+    assert answer["agent"]["llmModel"] in {
+        *(each.model for each in PROVIDERS.values()),
+        *(each.model for each in SERVICES.values()),
+    }
 
 
 async def test_what_a_scripted_agent_writes_carries_no_models_name(world: World) -> None:

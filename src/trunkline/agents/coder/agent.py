@@ -12,9 +12,6 @@ from trunkline.core.agent import Capabilities, Conversation, OpenRequest
 from trunkline.models import abilities, providers
 from trunkline.models.model import Model
 
-#: Their models need what `providers.check` has looked at, and no package, file or account besides.
-_CHECKED = ("anthropic", "openai", "mock")
-
 
 def capabilities(settings: CoderSettings, *, servers: bool = False) -> Capabilities:
     """What the coding agent can do with these settings; `servers`: there are MCP servers beside those of the files."""
@@ -59,7 +56,8 @@ class Coder:
     def checked(self) -> bool:
         """Whether the settings are all that a conversation needs. What `compat` says is looked at by the model."""
         model = self.settings.model
-        return model.provider in _CHECKED and not model.compat
+        # Who needs no package needs what `providers.check` has looked at, and no file or account besides.
+        return providers.PROVIDERS[model.provider].extra is None and not model.compat
 
     async def open(self, request: OpenRequest) -> Conversation:
         from trunkline.agents.coder.conversation import CoderConversation

@@ -31,16 +31,7 @@ from trunkline.core.agent import AddMcpServer
 from trunkline.core.faults import ConfigError, NoModel
 from trunkline.models.endpoint import is_own_machine
 from trunkline.models.prices import Price
-from trunkline.models.providers import DEFAULT_MODELS, KEYLESS, NAMES, SERVICES, VARIABLES, ModelSettings, check
-
-#: Whose variables are looked for when nobody names a provider, in this order; all of a group must be set.
-_TELLING = (
-    ("anthropic", ("ANTHROPIC_API_KEY",)),
-    ("openai", ("OPENAI_API_KEY",)),
-    ("bedrock", ("AWS_REGION", "AWS_ACCESS_KEY_ID")),
-    ("bedrock", ("AWS_REGION", "AWS_PROFILE")),
-    ("vertex", ("VERTEX_PROJECT_ID",)),
-)
+from trunkline.models.providers import KEYLESS, NAMES, PROVIDERS, SERVICES, ModelSettings, check
 
 
 class CoderSettings(Value):
@@ -175,9 +166,10 @@ class _Resolver:
         if name := self._default.get("provider"):
             origin = self._config.origin("default", "provider")
             return name, f"The provider is `{name}`: `{origin.file if origin else ''}` says so."
-        for name, variables in _TELLING:
-            if all(self._environ.get(variable) for variable in variables):
-                return name, told_by(name, variables)
+        for name, provider in PROVIDERS.items():
+            for variables in provider.told_by:
+                if all(self._environ.get(variable) for variable in variables):
+                    return name, told_by(name, variables)
         for name, table in self._config.get("providers", default={}).items():
             if table.get("api_key") or self._environ.get(table.get("api_key_env", "")):
                 return name, f"The provider is `{name}`: the configuration has a key for it."
@@ -207,11 +199,11 @@ class _Resolver:
     def _provider_kind(self) -> str:
         """What the provider speaks."""
         kind: str = self._table.get("provider", self._name)
-        if kind in VARIABLES:
+        if kind in PROVIDERS:
             return kind
         if kind != self._name:
             error = self._config.error(
-                f"must be one of {names(VARIABLES)}, not `{kind}`", "providers", self._name, "provider"
+                f"must be one of {names(PROVIDERS)}, not `{kind}`", "providers", self._name, "provider"
             )
             raise ConfigError(f"{error}.")
         own = [name for name in self._config.get("providers", default={}) if name not in NAMES]
@@ -263,7 +255,7 @@ class _Resolver:
 
     def _check(self, model: ModelSettings) -> None:
         """Like `check`; but a provider that the user named does not go by the variables of its kind."""
-        keyless = not model.api_key and "api_key" in VARIABLES[self._kind]
+        keyless = not model.api_key and PROVIDERS[self._kind].has_key
         if self._name != self._kind and keyless and not is_own_machine(model.base_url or ""):
             raise ConfigError(
                 f"The provider `{self._name}` has no key.",
@@ -290,7 +282,7 @@ class _Resolver:
                 provider=self._name,
                 base_url=base_url,
             )
-        return found or DEFAULT_MODELS.get(self._kind)
+        return found or PROVIDERS[self._kind].model
 
     def _asked(self, option: str, otherwise: Any = None) -> Any:
         """What is to be done; `otherwise` is what happens if nobody says."""
@@ -314,7 +306,7 @@ class _Resolver:
 
     def _sources(self) -> tuple[Table, ...]:
         """Who may say where the model is, the one who counts most first."""
-        variables = VARIABLES[self._kind] if self._name == self._kind else {}
+        variables = PROVIDERS[self._kind].variables if self._name == self._kind else {}
         ambient = {option: value for option, name in variables.items() if (value := self._environ.get(name))}
         flags: Table = {option: self._flags[option] for option in ("base_url", "api_key") if option in self._flags}
         return flags, self._profile, ambient, self._table

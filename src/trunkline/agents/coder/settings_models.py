@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from trunkline.base.config import Config
 from trunkline.base.environ_secrets import FEWEST_CHARS, url_secrets
 from trunkline.core.faults import ConfigError
 from trunkline.models.prices import Price
-from trunkline.models.providers import ModelSettings
+from trunkline.models.providers import PROVIDERS, ModelSettings
 
 
 def longest_answer(kind: str, model: str) -> int:
@@ -22,19 +24,11 @@ def longest_answer(kind: str, model: str) -> int:
 
 def compat_keys(kind: str) -> frozenset[str]:
     """What of `compat` has an effect."""
-    if kind == "openai":
-        from trunkline.models.openai import COMPAT_KEYS as OPENAI_KEYS
-
-        return OPENAI_KEYS
-    if kind in ("anthropic", "bedrock", "vertex"):
-        from trunkline.models.anthropic import COMPAT_KEYS as ANTHROPIC_KEYS
-
-        return ANTHROPIC_KEYS
-    if kind == "local":
-        from trunkline.models.local import COMPAT_KEYS as LOCAL_KEYS
-
-        return LOCAL_KEYS
-    return frozenset()
+    spoken = PROVIDERS[kind].speaks
+    if spoken is None:
+        return frozenset()
+    keys: frozenset[str] = import_module(f"trunkline.models.{spoken}").COMPAT_KEYS
+    return keys
 
 
 def prices(config: Config) -> dict[str, Price]:

@@ -13,7 +13,7 @@ from trunkline.base.config import Config
 from trunkline.base.config_schema import SCHEMA, SERVICES, Keys, Kind, kind_at
 from trunkline.base.config_settled import DEFAULT, ValueSource, in_file
 from trunkline.base.vocabulary import DEFAULT_ALLOW
-from trunkline.models.providers import VARIABLES
+from trunkline.models.providers import PROVIDERS
 
 #: What holds where nobody says anything, and it is one value.
 DEFAULTS: Mapping[Keys, Any] = {
@@ -57,10 +57,10 @@ def _leaves(table: Mapping[str, Any], path: Keys = ()) -> Iterator[tuple[Keys, A
 
 def _variables(environ: Mapping[str, str]) -> Iterator[tuple[Keys, tuple[Any, ValueSource]]]:
     """What variables say: those of providers, and those that stand for flags."""
-    for provider, variables in VARIABLES.items():
-        for option, variable in variables.items():
+    for name, provider in PROVIDERS.items():
+        for option, variable in provider.variables.items():
             if value := environ.get(variable):
-                yield ("providers", provider, option), (value, ValueSource("variable", variable))
+                yield ("providers", name, option), (value, ValueSource("variable", variable))
     said = flags({}, environ)
     said |= {key: value for key in _MORE_VARIABLES if (value := environ.get(f"TRUNKLINE_{key.upper()}"))}
     for key in said:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trunkline.base.environ_secrets import FEWEST_CHARS, environment_secrets, names_a_secret
+from trunkline.models.providers import PROVIDERS
 
 _REFERENCE = r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}"
 
@@ -106,5 +107,5 @@ def told_by(provider: str, variables: tuple[str, ...]) -> str:
     """Why a provider was chosen that nobody named: its variables are set."""
     listed = " and ".join(f"`{each}`" for each in variables)
     # Those of a cloud are often set for something else.
-    otherwise = "" if provider in ("anthropic", "openai") else " `--provider` chooses another one."
+    otherwise = "" if PROVIDERS[provider].has_key else " `--provider` chooses another one."
     return f"The provider is `{provider}`: {listed} {'is' if len(variables) == 1 else 'are'} set.{otherwise}"
