@@ -53,7 +53,7 @@ r, w = os.pipe()
 os.set_inheritable(r, True); os.set_inheritable(w, True)
 mine = {os.readlink(f"/proc/self/fd/{n}") for n in (0, 1, r, w)}
 with spawn(["ls", "-l", "/proc/self/fd"], stderr="inherit") as child:
-    child.wait(5)
+    child.wait(60)
     listed = os.read(child.stdout, 100000).decode()
 assert "/dev/null" in listed and os.readlink("/proc/self/fd/2") in listed, listed
 print([name for name in mine if name in listed])
@@ -65,7 +65,7 @@ def test_a_closed_standard_error_is_not_replaced_by_a_pipe_of_ours() -> None:
     parent = """
 os.close(2); os.close(0)
 with spawn(["sh", "-c", "readlink /proc/self/fd/2; readlink /proc/self/fd/0"], stderr="inherit") as child:
-    child.wait(5)
+    child.wait(60)
     print(os.read(child.stdout, 1000).decode().split(), child.stdout > 2)
 """
     assert run_parent(parent) == "['/dev/null', '/dev/null'] True\n"
@@ -310,7 +310,7 @@ forked = os.fork()
 if forked == 0:
     child.terminate_tree(0); child.close()
     with spawn(["true"]) as own:
-        os._exit(own.wait(5))
+        os._exit(own.wait(60))
 print(os.waitpid(forked, 0)[1], child.poll(), child.stdout is not None)
 child.close()
 print(child.poll())
@@ -322,7 +322,7 @@ def test_exit_codes_are_right_although_the_host_ignores_sigchld() -> None:
     parent = """
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 with spawn(["sh", "-c", "exit 7"]) as child:
-    print(child.wait(5))
+    print(child.wait(60))
 """
     assert run_parent(parent) == "7\n"
 
@@ -332,7 +332,7 @@ def test_a_status_that_somebody_else_took_is_255_and_the_tree_still_ends() -> No
 child = spawn(["sh", "-c", "setsid sleep 600 & echo $!"])
 sleeper = int(os.read(child.stdout, 100))
 os.waitpid(child.pid, 0)
-print(child.wait(5), os.path.exists(f"/proc/{sleeper}"))
+print(child.wait(60), os.path.exists(f"/proc/{sleeper}"))
 child.close()
 print(os.path.exists(f"/proc/{sleeper}/exe"))
 """
@@ -361,7 +361,7 @@ import ctypes
 PR_SET_CHILD_SUBREAPER = 36
 ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 with spawn(["sh", "-c", "setsid sleep 600 & sleep 600 & echo $!"]) as child:
-    child.wait(5)
+    child.wait(60)
     os.read(child.stdout, 100)
 with open(f"/proc/self/task/{os.getpid()}/children") as children:
     print(children.read().split() == [str(watchdog_pid())])

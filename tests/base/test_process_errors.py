@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base import process
 from trunkline.base.process import SpawnError, spawn
 from trunkline.base.process_guard import Guard
@@ -37,14 +38,14 @@ def test_the_path_is_that_of_the_child(tmp_path: Path) -> None:
     make_file(tmp_path / "tool", "#!/bin/sh\nexit 4\n")
     assert failure(["tool"]).reason == "not-found"
     with spawn(["tool"], env={"PATH": str(tmp_path)}) as child:
-        assert child.wait(5) == 4
+        assert child.wait(PATIENCE_SECONDS) == 4
 
 
 def test_a_relative_program_is_looked_for_in_the_childs_directory(tmp_path: Path) -> None:
     make_file(tmp_path / "tool", "#!/bin/sh\nexit 4\n")
     assert failure(["./tool"]).reason == "not-found"
     with spawn(["./tool"], cwd=str(tmp_path)) as child:
-        assert child.wait(5) == 4
+        assert child.wait(PATIENCE_SECONDS) == 4
 
 
 def test_a_directory_in_the_path_that_may_not_be_searched_changes_no_answer(

@@ -139,7 +139,7 @@ import threading
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 def start():
     with spawn(["sh", "-c", "exit 3"]) as child:
-        codes.append(child.wait(5))
+        codes.append(child.wait(60))
 codes = []
 thread = threading.Thread(target=start)
 thread.start()
@@ -158,7 +158,7 @@ spawn(["true"]).close()
 for fd in ({closed},):
     os.close(fd)
 with spawn(["sh", "-c", "cat; echo out; echo err >&2; readlink /proc/$$/fd/0"]) as child:
-    code = child.wait(5)
+    code = child.wait(60)
     outputs = os.read(child.stdout, 100), os.read(child.stderr, 100)
 os.write(said, repr((code, *outputs)).encode())
 """
@@ -171,7 +171,7 @@ import sys
 seen = []
 sys.addaudithook(lambda event, args: event == "subprocess.Popen" and seen.append(list(args[1])))
 with spawn(["sh", "-c", "exit 0"]) as child:
-    child.wait(5)
+    child.wait(60)
 print(seen[-1])
 """
     assert run_parent(parent) == "['sh', '-c', 'exit 0']\n"

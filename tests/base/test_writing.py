@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.writing import write_all, written
 
 SIZE = 1_000_000
@@ -26,7 +27,7 @@ def test_everything_is_written_however_slow_the_reader_and_whatever_the_mode(blo
     thread.start()
     write_all(writing, b"x" * SIZE)
     os.close(writing)
-    thread.join(10)
+    thread.join(PATIENCE_SECONDS)
     os.close(reading)
     assert len(got) == SIZE
 

@@ -15,9 +15,9 @@ from bench import jsonstream
 from bench._command import EXIT_MISSED
 from bench._measure import Goal, Row, Spread, Taken, clean_environment, interleaved, rate_row, spread, time_row
 
+from tests.support.benchmarks import PATIENCE_SECONDS
+
 ROOT = Path(__file__).resolve().parent.parent.parent
-#: A run takes two seconds; on a machine that is busy with other tests, more.
-PATIENCE_SECONDS = 100
 
 #: Row by row: how its name begins, its control, and the goal that it was given when the work began.
 PROMISED = [

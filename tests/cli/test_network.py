@@ -144,7 +144,7 @@ def test_it_serves_until_a_signal_and_keeps_everything_under_its_home(tmp_path: 
             assert httpx.get(f"{found[1]}/readyz", timeout=PATIENCE_SECONDS).json() == {"ok": True}
             assert httpx.get(f"{found[1]}/communities", timeout=PATIENCE_SECONDS).status_code == 200
             process.send_signal(signal.SIGTERM)
-            assert process.wait(10) == 128 + signal.SIGTERM
+            assert process.wait(PATIENCE_SECONDS) == 128 + signal.SIGTERM
             assert process.stderr.read() == b""
         finally:
             process.kill()

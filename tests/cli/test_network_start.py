@@ -25,7 +25,7 @@ async def test_an_agent_is_started_once_and_its_credential_is_issued_for_that(si
     agent_id = await registered(site)
     password = ("--password-file", site.file("password", "a long password"))
     await site.done("agent", "secrets", "set", "ada", "githubIssueToken", *password, input="ghp_0123456789abcdef")
-    config = ("--config", site.file("brain.json", json.dumps({"brain": BRAIN, "timeoutSec": 20})))
+    config = ("--config", site.file("brain.json", json.dumps({"brain": BRAIN, "timeoutSec": 60})))
     knows = ("--secret-file", site.file("secret", SECRET))
     keyring = MemoryKeyring()
     async with launcher(tmp_path / "runner", keyring) as url:

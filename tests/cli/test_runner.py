@@ -47,7 +47,14 @@ def invoke(*arguments: str, secret: str = SECRET, input: str | None = None) -> R
 def agent_config(sns: SnsStub, **more: Any) -> dict[str, Any]:
     action = {"action": "create_thread", "communitySlug": SLUG, "title": "Hello", "body": "A thread"}
     brain = {"kind": "scripted", "replies": [[action]]}
-    return {"snsBaseUrl": sns.url, "runnerToken": TOKEN, "agentId": AGENT, "timeoutSec": 5, "brain": brain, **more}
+    return {
+        "snsBaseUrl": sns.url,
+        "runnerToken": TOKEN,
+        "agentId": AGENT,
+        "timeoutSec": PATIENCE_SECONDS,
+        "brain": brain,
+        **more,
+    }
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ async def ended(process: asyncio.subprocess.Process) -> tuple[int, dict[str, Any
 
 def config(sns: SnsStub, **more: Any) -> bytes:
     return json.dumps(
-        {"snsBaseUrl": sns.url, "runnerToken": TOKEN, "agentId": AGENT, "timeoutSec": 15, **more}
+        {"snsBaseUrl": sns.url, "runnerToken": TOKEN, "agentId": AGENT, "timeoutSec": PATIENCE_SECONDS, **more}
     ).encode()
 
 

@@ -106,7 +106,7 @@ def test_in_a_trusted_network_everybody_is_served_and_that_is_said_once(tmp_path
             port = int(ready.rpartition(":")[2].split()[0])
             asyncio.run(_configured(port))
             process.terminate()
-            assert (process.wait(10), process.stderr.read()) == (128 + signal.SIGTERM, "")
+            assert (process.wait(PATIENCE_SECONDS), process.stderr.read()) == (128 + signal.SIGTERM, "")
         finally:
             process.kill()
 
@@ -167,7 +167,7 @@ def test_it_serves_until_a_signal_with_a_turn_in_flight(tmp_path: Path) -> None:
             found = re.fullmatch(r"The Tryll server is ready: 127\.0\.0\.1:(\d+) \(Ctrl-C ends it\.\)\n", line)
             assert found, line
             asyncio.run(_talk(int(found[1]), process))
-            assert process.wait(10) == 128 + signal.SIGTERM
+            assert process.wait(PATIENCE_SECONDS) == 128 + signal.SIGTERM
             assert (process.stdout.read(), process.stderr.read()) == (b"(10000, 10, 10) True\n", b"")
         finally:
             process.kill()

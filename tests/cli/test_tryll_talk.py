@@ -17,6 +17,7 @@ import pytest
 from tests.cli.terminal.chat_terminal import CTRL_C, CTRL_D, ChatTerminal
 from tests.support.fake_voice import FakeVoice, FakeVoices
 from tests.support.invoked import Invoked, invoke
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_process import TryllProcess, tryll_process
 from tests.support.tryll_served import Served, served
 from tests.support.tryll_voice import silence, tone, words
@@ -240,7 +241,7 @@ def test_a_microphone_is_heard_hands_free_until_ctrl_c(process: TryllProcess, tm
         try:
             assert child.stdout.readline() == b"You said: w1 w2 w3\n"
             child.send_signal(signal.SIGINT)
-            assert child.wait(10) == 130
+            assert child.wait(PATIENCE_SECONDS) == 130
         finally:
             child.kill()
         assert child.stderr is not None

@@ -89,7 +89,12 @@ async def tryll(folder: Path, text: str) -> str:
 
 async def brain(folder: Path, text: str) -> str:
     state = AgentState(str(folder), "a")
-    given = {"runnerToken": "t", "agentId": "a", "timeoutSec": 25, "brain": {"kind": "agent", "name": SPEC}}
+    given = {
+        "runnerToken": "t",
+        "agentId": "a",
+        "timeoutSec": PATIENCE_SECONDS,
+        "brain": {"kind": "agent", "name": SPEC},
+    }
     made = brains.make(normalise(given), {}, state, str(folder))
     reply = await made.answer(DecisionPrompt("Decide.", text))
     await made.close()

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.loop import until
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents.graph import storages
 from trunkline.agents.graph.embedded import EmbeddedStorage
 from trunkline.agents.graph.host import LocalHost
@@ -274,7 +275,7 @@ async def test_two_who_read_a_file_at_once_have_one_storage(tmp_path: Path, monk
     both = threading.Barrier(2)
 
     def load(*arguments: Any) -> StringStorage:
-        both.wait(10)
+        both.wait(PATIENCE_SECONDS)
         return really(*arguments)
 
     really = storages.load
