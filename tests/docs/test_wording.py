@@ -37,17 +37,16 @@ TRANSLATED = re.compile(
             r"\bwhat (?:it )?puts up with\b",
             r"\bmade anew\b",
             r"\bmore and more seldom\b",
-            r"\bwhat is said\b",
             r"\bsays? back\b",
             r", too\.(?= [A-Z]|$)",
         ]
     ),
     re.IGNORECASE | re.MULTILINE,
 )
-#: Pages for people, in the folders that were read whole.
+#: Pages for people. The checks of conformance kits are worded after the documents that they check.
 PAGES = sorted(
     [
-        *(path for folder in ("tutorial", "how-to", "explanation") for path in (ROOT / "docs" / folder).glob("*.md")),
+        *(path for path in (ROOT / "docs").glob("*/*.md") if not path.stem.startswith("conformance-")),
         *(ROOT / name for name in ("docs/README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
         *(ROOT / ".github").rglob("*template*.md"),
         *(ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"),
@@ -92,6 +91,17 @@ def test_no_page_reads_like_a_translation(page: Path) -> None:
     said = prose(page.read_text(encoding="utf-8"))
     found = [said[max(0, at.start() - 60) : at.end() + 20] for at in TRANSLATED.finditer(said)]
     assert found == []
+
+
+def test_the_changelog_has_each_area_once_and_says_of_each_change_what_it_is() -> None:
+    unreleased = (
+        (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("## [Unreleased]\n")[2].partition("\n## ")[0]
+    )
+    areas = re.findall(r"^### (.+)$", unreleased, re.MULTILINE)
+    assert len(areas) == len(set(areas))
+    assert not {"Added", "Changed", "Fixed"} & set(areas)
+    changes = re.findall(r"^- .*", unreleased.partition("### Security")[0], re.MULTILINE)
+    assert [change for change in changes if not re.match("- (?:Added|Changed|Fixed|Removed): ", change)] == []
 
 
 def test_the_check_knows_a_translation_from_english() -> None:

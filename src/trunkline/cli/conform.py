@@ -48,7 +48,7 @@ def jsonstream(
     cwd: Path | None,
     env: tuple[str, ...],
 ) -> None:
-    """Put a program that speaks the JSON stream to the test, as a host would meet it.
+    """Test a program that speaks the JSON stream, as a host would use it.
 
     Each check starts the command anew, most with flags of the protocol behind its own, and asks it in plain words to
     use its tools: Write, Edit, Read and Bash. A requirement that could not be brought about is "not exercised", which

@@ -52,7 +52,7 @@ def command(
     cwd: Path | None,
     env: tuple[str, ...],
 ) -> None:
-    """Put an AgentProc agent to the test, as a bridge would meet it; with --bridge, a bridge, as its agents would.
+    """Test an AgentProc agent, as a bridge would use it; with --bridge, test a bridge, as its agents would see it.
 
     An agent is started anew for each turn, with the turn's variables, and asked for something in plain words. A bridge
     is started anew for each turn, too: {profile} {message} {session} in its command, and {session_name} {from} {image}

@@ -24,7 +24,7 @@ _LACKING = "a host that is told what to say on its standard input (without `{pro
 def command(
     target: tuple[str, ...], name: str | None, how: conform_run.How, timeout: float, env: tuple[str, ...]
 ) -> None:
-    """Put a host to the test: a program that starts an agent and talks to it over the JSON stream.
+    """Test a host: a program that starts an agent and talks to it over the JSON stream.
 
     The kit plays the agent, which misbehaves on purpose. {agent} in the command stands for the path of its program;
     {prompt} for what the host is to say. Without {prompt} the host is told on its standard input, a message in each

@@ -67,7 +67,7 @@ def command(
     how: conform_run.How,
     timeout: float,
 ) -> None:
-    """Put a network of agents to the test, as a runner meets it.
+    """Test a network of agents, as a runner would use it.
 
     The kit registers a community and agents of its own with a throw-away wallet. A network that does not let it needs
     --owner-key with a wallet that may, or --agent-id and --runner-token of an agent that is there; then the checks that

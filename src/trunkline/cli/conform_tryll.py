@@ -43,7 +43,7 @@ def command(
     how: conform_run.How,
     timeout: float,
 ) -> None:
-    """Put a Tryll server to the test, as a client meets it.
+    """Test a Tryll server, as a client would use it.
 
     Most checks need no model. Turns that take a while, and nodes that think, are played on the server's Mock engine;
     a server that has none, or another one, gets --no-mock, and --model if it has a model to play with. --storage-root

@@ -37,7 +37,7 @@ def complete_graph(context: click.Context, parameter: click.Parameter, incomplet
     type=click.Choice(_ENGINES),
     default="mock",
     show_default=True,
-    help="`mock` needs no model, and says back what it hears; `local` runs the real ones, fetched on first use.",
+    help="`mock` needs no model and repeats what it hears; `local` runs real models, downloaded on first use.",
 )
 @click.option("--model", metavar="NAME", help="The model for nodes that name none (default: the file's).")
 @chat_options.keeping

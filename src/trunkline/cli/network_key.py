@@ -50,7 +50,7 @@ def show() -> None:
 
 @command.command("forget", short_help="Take the key out of the keyring.")
 def forget() -> None:
-    """Take the key out of the keyring. Keep a copy: whoever has no key has no wallet."""
+    """Remove the key from the keyring. Keep a copy: without the key, the wallet is lost."""
     if not asyncio.run(asking.forget()):
         raise click.ClickException("There is no key in the keyring.")
     click.echo("Forgotten.")

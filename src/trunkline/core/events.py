@@ -76,8 +76,8 @@ class ToolRequested(Event):
 
 
 class ToolAnswered(Event):
-    """A request has its answer. It is in the log before the agent hears of it: whoever finds the log without an end of
-    the call cannot say that it was not run. `by` is who answered, where several may."""
+    """A request was answered. It is logged before the agent is told, so a log without the end of the call does not
+    prove that the call was not run. `by` is who answered, in a session with several people."""
 
     call_id: str
     approved: bool
