@@ -33,7 +33,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self, TypeAlias
 
 from trunkline.base.process_errors import SpawnError, SpawnReason, explain, unprepared
-from trunkline.base.process_guard import guard, make_pipe
+from trunkline.base.process_guard import guard, make_pipe, open_null
 from trunkline.base.process_tree import KILL_SECONDS, SIGNAL_EXIT, OwnTree, exit_code, new_cookie
 from trunkline.base.programs import program_file
 from trunkline.base.watchdog import COOKIE_SEPARATOR, TREE_VARIABLE
@@ -352,7 +352,7 @@ class _Pipes:
             return None
         else:
             # Not `subprocess.DEVNULL`, which takes twice as long.
-            ours, theirs = None, os.open(os.devnull, os.O_RDWR)
+            ours, theirs = None, open_null()
         self.ours.append(ours)
         self._theirs.append(theirs)
         return theirs

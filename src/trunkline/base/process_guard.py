@@ -24,7 +24,7 @@ from collections import deque
 
 from trunkline.base.watchdog import END_SECONDS
 
-#: The lowest file descriptor for a pipe of ours: 0, 1 and 2 may be closed here, but they mean something to a child.
+#: The lowest file descriptor for what we open for children: 0, 1 and 2 may be closed here, but they mean something to a child.
 _LOWEST_FD = 3
 #: A watchdog that leaves its pipe full this long is stuck (stopped, starved) and is replaced.
 _STUCK_MS = 250
@@ -47,6 +47,17 @@ def make_pipe() -> tuple[int, int]:
     for end in ends:
         os.close(end)
     return read, write
+
+
+def open_null() -> int:
+    """`/dev/null`, to read and to write, under a number that is not 0, 1 or 2 either."""
+    fd = os.open(os.devnull, os.O_RDWR)
+    if fd >= _LOWEST_FD:
+        return fd
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _LOWEST_FD)
+    finally:
+        os.close(fd)
 
 
 class Guard:
