@@ -91,6 +91,8 @@ def test_every_start_of_our_python_keeps_the_current_directory_out() -> None:
         ("python -um agent", "python -P -um agent"),
         ("python -c code", "python -P -c code"),
         ("env A=b -i python3 -Xutf8 -m agent", "env A=b -i python3 -P -Xutf8 -m agent"),
+        ("env -u A -C /tmp B=c python3 -m agent", "env -u A -C /tmp B=c python3 -P -m agent"),
+        ("env -u python3", "env -u python3"),
         ("python3 -P -m agent", "python3 -P -m agent"),
         ("python3 -I -m agent", "python3 -I -m agent"),
         ("python3 agent.py -m x", "python3 agent.py -m x"),

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 _FLAGS = ("-P", "-X", "utf8")
 
 _PYTHON = re.compile(r"python[\d.]*")
+#: Options of `env` whose value is the next word: not the program.
+_ENV_VALUES = ("-u", "--unset", "-C", "--chdir")
 #: Options in one word: those without a value, one that has a value, and that. Behind `-c` and `-m` they end.
 _OPTIONS = re.compile(r"-([A-Za-z]*?)([cmWX]?)((?<=[cmWX]).*)?")
 
@@ -36,10 +38,7 @@ def safe_python(argv: Sequence[str]) -> tuple[str, ...]:
     has written a file there, in a repository that was cloned, would be run. Before 3.11 it does not know `-P`, and says
     so.
     """
-    place = 0
-    if os.path.basename(argv[0]) == "env":
-        names = (index for index, word in enumerate(argv) if index and "=" not in word and not word.startswith("-"))
-        place = next(names, 0)
+    place = _behind_env(argv) if os.path.basename(argv[0]) == "env" else 0
     if _PYTHON.fullmatch(os.path.basename(argv[place])) is None:
         return tuple(argv)
     is_value = False
@@ -56,3 +55,13 @@ def safe_python(argv: Sequence[str]) -> tuple[str, ...]:
             return (*argv[: place + 1], "-P", *argv[place + 1 :])
         is_value = bool(last) and not value
     return tuple(argv)
+
+
+def _behind_env(argv: Sequence[str]) -> int:
+    """Where the program stands that `env` runs; 0 if it runs none."""
+    is_value = False
+    for index, word in enumerate(argv[1:], 1):
+        if not is_value and "=" not in word and not word.startswith("-"):
+            return index
+        is_value = not is_value and word in _ENV_VALUES
+    return 0

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.support.fake_model import FakeModel, Reply, Step, call, calls, words
+from tests.support.fake_model import FakeModel, Reply, Step, call, calls, thoughts, words
 from tests.support.loop import until
 from trunkline.agents.coder.agent import Coder
 from trunkline.agents.coder.settings import CoderSettings
@@ -207,3 +207,18 @@ async def test_a_turn_does_not_end_before_everything_was_read(tmp_path: Path) ->
         assert text == "Hello.Bonjour."
         assert len([event for event in life.events if isinstance(event, TurnStarted)]) == 1
         assert not any(isinstance(event, ToolRequested) for event in life.events)
+
+
+async def test_nor_does_one_in_which_the_model_found_no_words(tmp_path: Path) -> None:
+    holder: list[Life] = []
+
+    def say_nothing_and_be_told(request: Request) -> list[Step]:
+        assert holder[0].session.steer(UserMessage("Just say hello."))
+        return thoughts("hm")
+
+    async with living(tmp_path, thoughts("hm"), say_nothing_and_be_told, words("Hello.")) as life:
+        holder.append(life)
+        life.session.submit(UserMessage("Greet me."))
+        await life.session.at_rest()
+        assert life.model.asked[-1].content == (Text("Just say hello."),)
+        assert "".join(event.text for event in life.events if isinstance(event, TextDelta)) == "Hello."

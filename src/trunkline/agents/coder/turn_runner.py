@@ -128,7 +128,7 @@ class TurnRunner:
             elif not nudged:
                 nudged = True
                 self._history.user((Text(NO_ANSWER),))
-            else:
+            elif self._may_end():
                 return await self._without_words(answer, tell)
 
     async def _read_steering(self, tell: TurnStream) -> None:
