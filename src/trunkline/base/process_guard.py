@@ -24,7 +24,7 @@ from collections import deque
 
 from trunkline.base.watchdog import END_SECONDS
 
-#: The lowest file descriptor for what we open for children: 0, 1 and 2 may be closed here, but they mean something to a child.
+#: The lowest file descriptor for what we open for children: 0, 1 and 2 may be closed here, but mean something to them.
 _LOWEST_FD = 3
 #: A watchdog that leaves its pipe full this long is stuck (stopped, starved) and is replaced.
 _STUCK_MS = 250

@@ -14,7 +14,7 @@ from tests.support.tryll_stub import HANG_UP, TryllStub, echo, held
 from trunkline.agents.external.tryll import TryllAgent, TryllConversation
 from trunkline.core.agent import AddHistory, SetOptions
 from trunkline.core.events import Extension, Failed, Notice, Progress, TurnEnded, UserMessage
-from trunkline.core.faults import ConfigError, Unsupported
+from trunkline.core.faults import ConfigError, ModelError, Unsupported
 from trunkline.core.usage import Usage
 from trunkline.wires.tryll import messages as m
 
@@ -56,6 +56,14 @@ async def test_an_agent_of_the_server_answers_only_whoever_asks_for_it(stub: Try
         await play(conversation)
         await conversation.close()
     assert [asked.default_model_name for asked in stub.asked(m.CreateAgentRequest)] == ["far", "agent:echo"]
+
+
+async def test_a_server_without_a_language_model_is_told_of_by_its_kind_of_fault(stub: TryllStub) -> None:
+    del stub.models["far"], stub.models["near"]
+    conversation = await opened(stub)
+    with pytest.raises(ModelError, match="no language model"):
+        await play(conversation)
+    await conversation.close()
 
 
 async def test_a_model_that_is_not_there_is_fetched_with_progress(stub: TryllStub) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from trunkline.agents.turn_stream import TurnStream
 from trunkline.core.agent import AddHistory, Capabilities, Change, Decision, OpenRequest, SetOptions
 from trunkline.core.events import Audio, Extension, Failed, Notice, Progress, TextDelta, TurnEnded, UserMessage
-from trunkline.core.faults import AgentTimeout, ConfigError, Fault, Unsupported
+from trunkline.core.faults import AgentTimeout, ConfigError, Fault, ModelError, Unsupported
 from trunkline.core.graph.turns import TURN_DIAGNOSTICS, node_event
 from trunkline.core.usage import Usage
 from trunkline.wires.tryll.drive import (
@@ -327,13 +327,13 @@ class TryllConversation:
         """The model that answers. One that the server lists and has not got is fetched.
 
         Raises:
-            TryllError: 6002, there is none, and nobody named one.
+            ModelError: there is none, and nobody named one.
         """
         models = await self._tryll.list_models()
         name = self._model or pick(models)
         # A graph may name its own. If not, and there is none here, the server says so.
         if not name and self._graph is None:
-            raise TryllError(6002, "The server has no language model.")
+            raise ModelError("The server has no language model.", hint="Name one with `--model`, or have it add one.")
         knowledge = self._file.knowledge if self._file is not None else ()
         needed = {name, *(each.embedding_model for each in knowledge)}
         if not self._model and self._graph is not None:

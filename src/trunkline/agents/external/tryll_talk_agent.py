@@ -34,7 +34,7 @@ from trunkline.agents.external.tryll_talk_options import TalkOptions
 from trunkline.agents.turn_stream import TurnStream
 from trunkline.core.agent import AddHistory, Capabilities, Change, Decision, OpenRequest, SetOptions
 from trunkline.core.events import Audio, Event, Extension, Failed, Notice, TextDelta, TurnEnded, UserMessage
-from trunkline.core.faults import Unsupported
+from trunkline.core.faults import AgentFailed, Unsupported
 from trunkline.core.graph.turns import TURN_DIAGNOSTICS
 from trunkline.wires.tryll.drive import Sound
 from trunkline.wires.tryll.drive.connection import Progress
@@ -42,6 +42,10 @@ from trunkline.wires.tryll.errors import TryllError
 
 if TYPE_CHECKING:
     from ssl import SSLContext
+
+
+#: What is said to whoever asks something after the end.
+OVER = "The conversation with the server is over."
 
 
 class SpeechListener(Protocol):
@@ -94,10 +98,10 @@ class TalkAgent:
         """What is spoken to.
 
         Raises:
-            TryllError: nothing is open.
+            AgentFailed: nothing is open.
         """
         if not self._open:
-            raise TryllError(1002, "The conversation is over.")
+            raise AgentFailed(OVER)
         return self._open[-1].talk
 
     @property
@@ -235,9 +239,18 @@ class TalkConversation:
         return TurnEnded(event.outcome, event.usage)
 
     async def _asked(self, message: UserMessage, tell: TurnStream) -> _TalkAnswer:
-        """The answer to a message: one that the server has begun, or a new one."""
-        if self._spoken and self._spoken[0].text == message.text:
-            return self._spoken.popleft()
+        """The answer to a message: one that the server has begun, or a new one.
+
+        Raises:
+            AgentFailed: nobody answers any more.
+        """
+        if any(answer.text == message.text for answer in self._spoken):
+            # What was said before it has become no turn: whoever has the microphone began anew, or may not go on.
+            while (spoken := self._spoken.popleft()).text != message.text:
+                pass
+            return spoken
+        if self._reading.done():
+            raise AgentFailed(OVER)
         for file in message.files:
             await tell.say(Notice(f"A Tryll server reads no files: `{file}` was not sent."))
         answer = _TalkAnswer(message.text)
@@ -252,7 +265,7 @@ class TalkConversation:
 
     async def _read(self) -> None:
         """Give everything that happens to whom it concerns."""
-        answer, error = _TalkAnswer(""), None
+        answer, error, why = _TalkAnswer(""), None, OVER
         try:
             while (event := await self.talk.next_event()) is not None:
                 if isinstance(event, PromptSent):
@@ -262,9 +275,9 @@ class TalkConversation:
                 if self._owner.is_heard(self):
                     self._tell(event)
         except TryllError as lost:
-            error = lost
-            for waiting in (answer, *self._spoken, *self._typed):
-                waiting.events.put_nowait(Answered("error", lost.message))
+            error, why = lost, lost.message
+        for waiting in (answer, *self._spoken, *self._typed):
+            waiting.events.put_nowait(Answered("error", why))
         if self._owner.is_heard(self):
             self._owner.listener.ended(error)
 
