@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 
 from tests.agents.helpers import MemoryJournal, play, request, text_of
 from tests.support.patience import PATIENCE_SECONDS
-from tests.support.tryll_stub import HANG_UP, TryllStub, echo, held
+from tests.support.tryll_stub import HANG_UP, Peer, TryllStub, echo, held
 from trunkline.agents.external.tryll import TryllAgent, TryllConversation
+from trunkline.agents.graph import yaml_graph
 from trunkline.core.agent import AddHistory, SetOptions
 from trunkline.core.events import Extension, Failed, Notice, Progress, TurnEnded, UserMessage
 from trunkline.core.faults import ConfigError, ModelError, Unsupported
@@ -230,4 +231,83 @@ async def test_another_model_answers_from_the_next_turn_on_and_is_told_what_was_
     assert len(stub.asked(m.DestroyAgentRequest)) == len(stub.asked(m.RestoreHistoryRequest)) == 1
     with pytest.raises(Unsupported, match="another engine"):
         await conversation.configure(SetOptions({"model": "mock"}))
+    await conversation.close()
+
+
+CHARACTER = """\
+start: lore
+default_model: near
+storages: {moods: [calm]}
+knowledge: {village: {embedding_model: e, strings: [The mill burned.]}}
+nodes:
+  lore: {type: Retrieve, embedded_string_storage: village, found: answer, not_found: answer}
+  answer: {type: Generate}
+"""
+
+
+async def character(stub: TryllStub) -> TryllConversation:
+    """A conversation with a graph that brings storages along, which the server makes once each in a session."""
+    there: set[tuple[Peer, type[m.Message], str]] = set()
+
+    def make(peer: Peer, asked: Any) -> Sequence[Any]:
+        if (key := (peer, type(asked), asked.name)) in there:
+            code = 7002 if isinstance(asked, m.CreateStringStorageRequest) else 8002
+            return [m.ErrorResponse(asked.request_id, code, f"There is a storage `{asked.name}` already.")]
+        there.add(key)
+        return stub.usual(peer, asked)
+
+    def destroy(peer: Peer, asked: Any) -> Sequence[Any]:
+        made = m.CreateStringStorageRequest, m.CreateEmbeddedStringStorageRequest
+        there.discard((peer, made[isinstance(asked, m.DestroyEmbeddedStringStorageRequest)], asked.name))
+        return stub.usual(peer, asked)
+
+    stub.answers |= {m.CreateStringStorageRequest: make, m.CreateEmbeddedStringStorageRequest: make}
+    stub.answers |= {m.DestroyStringStorageRequest: destroy, m.DestroyEmbeddedStringStorageRequest: destroy}
+    file = yaml_graph.parse(CHARACTER.encode(), "berta.yaml")
+    return await TryllAgent("127.0.0.1", stub.port, model="near", graph=file).open(request())
+
+
+async def test_a_graphs_storages_are_made_once_also_for_another_model(stub: TryllStub) -> None:
+    conversation = await character(stub)
+    await play(conversation, "one")
+    await conversation.configure(SetOptions({"model": "far"}))
+    assert text_of(await play(conversation, "two")) == "two "
+    assert [asked.default_model_name for asked in stub.asked(m.CreateAgentRequest)] == ["near", "far"]
+    assert len(stub.asked(m.CreateEmbeddedStringStorageRequest)) == len(stub.asked(m.CreateStringStorageRequest)) == 1
+    await conversation.close()
+
+
+async def test_a_graphs_storages_are_made_once_also_if_its_model_cannot_be_had_at_first(stub: TryllStub) -> None:
+    conversation = await character(stub)
+    stub.answers[m.CreateAgentRequest] = lambda peer, asked: [m.ErrorResponse(asked.request_id, 6006, "No model.")]
+    assert (await play(conversation, "one"))[-1] == TurnEnded("error")
+    del stub.answers[m.CreateAgentRequest]
+    assert text_of(await play(conversation, "two")) == "two "
+    await conversation.close()
+
+
+@pytest.mark.parametrize("kind", [m.CreateStringStorageRequest, m.CreateEmbeddedStringStorageRequest])
+async def test_a_stop_while_a_graphs_storage_is_made_does_not_end_the_conversation(
+    stub: TryllStub, kind: type[m.Message]
+) -> None:
+    conversation = await character(stub)
+    make = stub.answers[kind]
+
+    def unheard(peer: Peer, asked: Any) -> Sequence[Any]:
+        make(peer, asked)
+        return ()
+
+    stub.answers[kind] = unheard
+    turn = asyncio.create_task(play(conversation, "one"))
+    await stub.until_asked(kind)
+    await conversation.cancel()
+    assert (await turn)[-1] == TurnEnded("cancelled")
+    stub.answers[kind] = make
+    assert text_of(await play(conversation, "two")) == "two "
+    # All of them are there again after the connection was lost, which a turn may be the first to notice.
+    stub.log.clear()
+    stub.hang_up()
+    await play(conversation, "three")
+    assert text_of(await play(conversation, "four")) == "four "
+    assert len(stub.asked(m.CreateEmbeddedStringStorageRequest)) == len(stub.asked(m.CreateStringStorageRequest)) == 1
     await conversation.close()

@@ -19,6 +19,7 @@ from trunkline.agents.turn_stream import TurnStream
 from trunkline.core.agent import AddHistory, Capabilities, Change, Decision, OpenRequest, SetOptions
 from trunkline.core.events import Audio, Extension, Failed, Notice, Progress, TextDelta, TurnEnded, UserMessage
 from trunkline.core.faults import AgentTimeout, ConfigError, Fault, ModelError, Unsupported
+from trunkline.core.graph.hosting import EmbeddedStorageDescription, StringStorageDescription
 from trunkline.core.graph.turns import TURN_DIAGNOSTICS, node_event
 from trunkline.core.usage import Usage
 from trunkline.wires.tryll.drive import (
@@ -71,6 +72,7 @@ _READINESS = (
 )  # fmt: skip
 _OUTCOMES = {TurnStatus.SUCCESS: "success", TurnStatus.CANCELLED: "cancelled"}
 _TIMEOUT, _BUSY = 1003, 3004
+_STRINGS_EXIST, _KNOWLEDGE_EXISTS = 7002, 8002
 #: There is no server, or none that is of any use.
 _CONNECTING = range(1000, 2000)
 _MAX_PORT = 65535
@@ -182,6 +184,10 @@ class TryllConversation:
         self._request = request
         self._model = model
         self._graph = graph
+        self._to_bring: list[StringStorageDescription | EmbeddedStorageDescription] = []
+        """Storages of the graph that the session has not got yet. They outlive the agent that they were made for."""
+        if file is not None:
+            self._to_bring += [*file.storages, *file.knowledge]
         self._agent: RemoteAgent | None = None
         self._stale: list[RemoteAgent] = []
         """Agents of models that were given up, to be taken leave of."""
@@ -302,15 +308,13 @@ class TryllConversation:
         while self._stale:
             await self._stale.pop().destroy()
         model = await self._chosen(show)
-        file = self._file
-        if file is not None:
-            await self._tryll.bring(*file.storages, *file.knowledge, progress=show)
+        await self._bring(show)
         agent = await self._tryll.create_agent(
             self._graph or plain(self._request.instructions),
             default_model=model,
             # They have the sentence that says why a turn failed.
             diagnostics=True,
-            max_steps=file.max_steps if file is not None else 0,
+            max_steps=self._file.max_steps if self._file is not None else 0,
             progress=show,
         )
         agent.on_forgotten(self._forgotten)
@@ -322,6 +326,26 @@ class TryllConversation:
         elif self._restored:
             await tell.say(Notice("This server cannot restore the earlier conversation, so it starts afresh."))
         return agent
+
+    async def _bring(self, show: Any) -> None:
+        """Give the session the storages that it has not got yet.
+
+        A server finishes a storage also if the turn was stopped meanwhile, and a client that heard nothing of it would
+        not make it again on a new connection. So that one is made anew: nobody else names any in this session.
+        """
+        while self._to_bring:
+            storage = self._to_bring[0]
+            try:
+                await self._tryll.bring(storage, progress=show)
+            except TryllError as error:
+                if error.code == _STRINGS_EXIST:
+                    await self._tryll.destroy_storage(storage.name)
+                elif error.code == _KNOWLEDGE_EXISTS:
+                    await self._tryll.destroy_embedded_storage(storage.name)
+                else:
+                    raise
+                await self._tryll.bring(storage, progress=show)
+            del self._to_bring[0]
 
     async def _chosen(self, show: Any) -> str:
         """The model that answers. One that the server lists and has not got is fetched.
