@@ -8,6 +8,7 @@ from trunkline.base import recursion
 from trunkline.base.extras import adding
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
+from trunkline.wires.sns.wallet import key_bytes
 
 
 class Signed(Value):
@@ -31,7 +32,7 @@ class Wallet:
         except ImportError:
             raise ConfigError("Transactions need the `runner` extra.", hint=adding("runner")) from None
         try:
-            self._account: Any = Account.from_key(private_key.strip())
+            self._account: Any = Account.from_key(key_bytes(private_key))
         except Exception:
             # Whatever the library says may hold the key.
             raise ConfigError("`execution.privateKey` is not a private key.") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 from trunkline.base import recursion
@@ -12,6 +13,21 @@ from trunkline.core.faults import ConfigError
 
 class NoKey(ConfigError):
     """What was given for a private key is none."""
+
+
+_KEY = re.compile(r"(?:0[xX])?([0-9a-fA-F]{64})")
+
+
+def key_bytes(text: str) -> bytes:
+    """The private key that a text is. Nothing is added to one that was cut short: it would be another wallet's.
+
+    Raises:
+        ValueError: it is not 64 hexadecimal digits. The text of the error does not hold it.
+    """
+    found = _KEY.fullmatch(text.strip())
+    if found is None:
+        raise ValueError("a private key has 64 hexadecimal digits")
+    return bytes.fromhex(found[1])
 
 
 class Wallet:
@@ -30,7 +46,7 @@ class Wallet:
         except ImportError:
             raise ConfigError("Wallets need `eth-account`.", hint=adding("network")) from None
         try:
-            self._account: Any = Account.from_key(os.urandom(32) if key is None else key)
+            self._account: Any = Account.from_key(os.urandom(32) if key is None else key_bytes(key))
         except Exception:  # the library raises what its parts raise, and the text may hold the key
             raise NoKey(
                 "The owner's key is not a valid private key.", hint="Give 64 hexadecimal digits, with `0x` or without."
