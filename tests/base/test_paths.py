@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import pwd
 import stat
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -62,10 +64,20 @@ def test_the_process_environment_is_the_default(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_missing_home_is_an_error_that_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
-    with pytest.raises(paths.HomeUnknown, match="`TRUNKLINE_HOME`"):
-        paths.state_dir({})
+    def unlisted(number: int) -> NoReturn:
+        raise KeyError(number)
+
+    monkeypatch.setattr(pwd, "getpwuid", unlisted)
+    for wrong in ({}, {"HOME": ""}, {"HOME": "relative"}):
+        with pytest.raises(paths.HomeUnknown, match="`TRUNKLINE_HOME`"):
+            paths.state_dir(wrong)
     assert paths.state_dir({"TRUNKLINE_HOME": "/srv/t"}) == "/srv/t"
+
+
+def test_an_empty_home_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "")
+    listed = pwd.getpwuid(os.getuid()).pw_dir
+    assert paths.state_dir({"HOME": ""}) == paths.state_dir({}) == f"{listed}/.local/state/trunkline"
 
 
 def test_directories_are_made_for_the_user_alone_and_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,3 +35,18 @@ async def test_garbage_is_looked_for_again_when_all_is_loaded_and_not_among_that
     start: Any = SimpleNamespace(open=opened, named=True, greeted=False, options=SimpleNamespace(max_line=1))
     assert await agent._talk(start, 0, 1) == 0
     assert done == ["open", "freeze", "enable", "serve"]
+
+
+def test_a_home_that_cannot_be_used_is_told_the_host_without_the_names_of_our_own(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for variable in ("TRUNKLINE_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", "relative")
+    monkeypatch.setattr(agent, "claim", lambda: (0, 1))
+    with pytest.raises(SystemExit) as ended:
+        agent.main(["--json-stream", "--agent", "echo"])
+    assert ended.value.code == 1
+    told = "There is no home directory. Set `HOME` or `TRUNKLINE_HOME` to an absolute path."
+    printed = capfd.readouterr()
+    assert (json.loads(printed.out)["error"]["message"], printed.err) == (told, f"Error: {told}\n")

@@ -33,6 +33,19 @@ def test_help_is_a_word_that_does_what_the_option_does() -> None:
     assert "No such command 'caht'" in CliRunner().invoke(app, ["help", "caht"]).stderr
 
 
+@pytest.mark.parametrize("arguments", [["chat", "echo", "-p", "hi"], ["sessions", "list"], ["config", "path"]])
+def test_a_home_that_cannot_be_used_is_told_in_a_line(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for variable in ("TRUNKLINE_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", "relative")
+    monkeypatch.setattr(sys, "argv", ["trunkline", *arguments])
+    assert run() == 1
+    told = " ".join(capsys.readouterr().err.split())
+    assert told == "Error: There is no home directory. Set `HOME` or `TRUNKLINE_HOME` to an absolute path."
+
+
 def test_escapes_in_what_was_typed_are_shown_and_not_obeyed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -100,7 +100,17 @@ def _xdg(variable: str, default: str, environ: Mapping[str, str]) -> str:
 def _expand(path: str, environ: Mapping[str, str]) -> str:
     if path != "~" and not path.startswith("~/"):
         return path
-    home = environ.get("HOME") or os.path.expanduser("~")
+    home = environ.get("HOME") or _listed_home()
     if not os.path.isabs(home):
-        raise HomeUnknown("there is no home directory: set `HOME` or `TRUNKLINE_HOME` to an absolute path")
+        raise HomeUnknown("There is no home directory. Set `HOME` or `TRUNKLINE_HOME` to an absolute path.")
     return home + path[1:]
+
+
+def _listed_home() -> str:
+    """The one that the system lists for this user. `expanduser` would take an empty `HOME` for the root directory."""
+    import pwd  # hardly ever needed, and an agent's start is short
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return ""

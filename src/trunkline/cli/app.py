@@ -11,6 +11,7 @@ import click
 
 from trunkline import __version__
 from trunkline.base.nearest import nearest
+from trunkline.base.paths import HomeUnknown
 
 #: Command name -> module in this folder; each has a `click` command named `command`.
 COMMANDS = {
@@ -138,6 +139,9 @@ def run() -> int:
         code = _run()
         if code == 0:
             sys.stdout.flush()
+    except HomeUnknown as error:
+        _complain(f"Error: {error}")
+        code = EXIT_FAILED
     except OSError as error:
         if error.errno not in _UNWRITABLE:
             raise
