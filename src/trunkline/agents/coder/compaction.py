@@ -200,6 +200,7 @@ class Compaction:
 
     def _spend(self, usage: Usage) -> None:
         self.usage += usage
+        self._client.spent(usage)
 
 
 def _latest_words(messages: Sequence[Message]) -> tuple[Text, ...]:

@@ -169,7 +169,7 @@ class TurnRunner:
         try:
             await self._compaction.make_room(tell.say)
         finally:
-            self._spend(self._compaction.usage, tell)
+            tell.usage = (tell.usage or Usage()) + self._compaction.usage
             self._compaction.usage = Usage()
         try:
             return await self._listen(tell)
