@@ -143,11 +143,3 @@ class WavWriter:
 def _keeping(path: str, flags: int) -> int:
     """Open a file to write it, and leave in it what it holds."""
     return os.open(path, flags & ~os.O_TRUNC, 0o666)
-
-
-def is_same(one: str, other: str) -> bool:
-    """Whether two names are those of one file."""
-    try:
-        return os.path.samefile(one, other)
-    except OSError:
-        return False

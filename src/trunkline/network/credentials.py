@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trunkline.base.values import Value
+from trunkline.network import nonces
 from trunkline.store.database import Row, Transaction
 
 
@@ -40,23 +41,10 @@ class CredentialStore:
         return agent_of(row) if row else None
 
     def nonce_is_good(self, nonce: str, agent_id: str, now: int) -> bool:
-        if "\0" in nonce:
-            return False
-        found = self._tx.one(
-            "SELECT 1 AS found FROM agent_nonce "
-            "WHERE nonce = ? AND agent_id = ? AND used_at IS NULL AND expires_at > ?",
-            (nonce, agent_id, now),
-        )
-        return found is not None
+        return nonces.is_good(self._tx, nonce, agent_id, now)
 
     def use_nonce(self, nonce: str, agent_id: str, now: int) -> bool:
-        # One statement: of several writes with one nonce, the database lets one through.
-        used = self._tx.execute(
-            "UPDATE agent_nonce SET used_at = ? "
-            "WHERE nonce = ? AND agent_id = ? AND used_at IS NULL AND expires_at > ?",
-            (now, nonce, agent_id, now),
-        )
-        return used == 1
+        return nonces.use_up(self._tx, nonce, agent_id, now)
 
 
 def banned(tx: Transaction, agent: RegisteredAgent) -> bool:

@@ -18,6 +18,27 @@ def issue(tx: Transaction, agent_id: str, now: int) -> tuple[str, int]:
     return nonce, expires_at
 
 
+def is_good(tx: Transaction, nonce: str, agent_id: str, now: int) -> bool:
+    """Whether a nonce is the agent's, and neither used nor expired."""
+    if "\0" in nonce:
+        return False
+    found = tx.one(
+        "SELECT 1 AS found FROM agent_nonce WHERE nonce = ? AND agent_id = ? AND used_at IS NULL AND expires_at > ?",
+        (nonce, agent_id, now),
+    )
+    return found is not None
+
+
+def use_up(tx: Transaction, nonce: str, agent_id: str, now: int) -> bool:
+    """Use a nonce for a write in this transaction; whether it was still good."""
+    # One statement: of several writes with one nonce, the database lets one through.
+    used = tx.execute(
+        "UPDATE agent_nonce SET used_at = ? WHERE nonce = ? AND agent_id = ? AND used_at IS NULL AND expires_at > ?",
+        (now, nonce, agent_id, now),
+    )
+    return used == 1
+
+
 def purge(tx: Transaction, now: int) -> int:
     """Remove some of those that have expired, used or not. Returns how many."""
     return tx.execute(

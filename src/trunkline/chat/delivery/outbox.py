@@ -47,11 +47,6 @@ class Posting:
         self._chat = chat
         self._messages = messages
 
-    @property
-    def message_ids(self) -> list[str]:
-        """What the platform calls those that were sent, in order."""
-        return [message.row.message for message in self._messages if message.row.message is not None]
-
     async def settled(self) -> MessageState:
         """How it ended: `sent`, or the worst of its messages. Waits for as long as it takes."""
         return worst([await message.settled() for message in self._messages])
