@@ -13,7 +13,7 @@ from trunkline.cli.agent_options import EnvironmentFilter
 @contextmanager
 def logged(tell: Callable[[str], None]) -> Iterator[None]:
     """Tell what is logged in the block, from whatever thread, in the loop that runs now."""
-    handler = _Telling(tell, asyncio.get_running_loop())
+    handler = _LineHandler(tell, asyncio.get_running_loop())
     logger = logging.getLogger("trunkline")
     logger.addHandler(handler)
     try:
@@ -22,7 +22,7 @@ def logged(tell: Callable[[str], None]) -> Iterator[None]:
         logger.removeHandler(handler)
 
 
-class _Telling(logging.Handler):
+class _LineHandler(logging.Handler):
     def __init__(self, tell: Callable[[str], None], loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(logging.WARNING)
         self.addFilter(EnvironmentFilter())

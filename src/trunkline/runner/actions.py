@@ -54,7 +54,7 @@ class ActionOutcome(Value):
         return self.replace(told={**self.told, **more})
 
 
-class Hands:
+class ActionPerformer:
     """What one agent's actions are carried out with."""
 
     def __init__(

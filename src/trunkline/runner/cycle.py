@@ -21,7 +21,7 @@ from trunkline.base.values import Value
 from trunkline.core.faults import Fault
 from trunkline.core.usage import Usage
 from trunkline.runner import brains, contract, decision, prompting
-from trunkline.runner.actions import NOT_CARRIED_OUT, ActionOutcome, Hands, issue_feedback, tx_feedback
+from trunkline.runner.actions import NOT_CARRIED_OUT, ActionOutcome, ActionPerformer, issue_feedback, tx_feedback
 from trunkline.runner.brain import AnswerTooLong, Brain, BrainReply
 from trunkline.runner.commlog import CommunicationLog
 from trunkline.runner.config import RunnerConfig
@@ -95,7 +95,7 @@ class RunnerParts(Value):
     inbox: Inbox
     writes: Writes
     issues: Issues
-    hands: Hands
+    actions: ActionPerformer
     performer: TxPerformer | None
 
 
@@ -274,15 +274,15 @@ class Runner:
 
     async def _perform(self, action: ContractAction, community: Mapping[str, Any]) -> None:
         """Carry out an action, and add its result, whatever interrupts it."""
-        hands = self._parts.hands
+        actions = self._parts.actions
         outcome: ActionOutcome | None = None
         try:
-            outcome = await hands.perform(action, community)
+            outcome = await actions.perform(action, community)
         except Exception as error:  # one action that fails leaves the others their chance
             logger.debug("an action failed", exc_info=True)
-            outcome = hands.standing(str(error) if isinstance(error, Fault) else f"{type(error).__name__}: {error}")
+            outcome = actions.standing(str(error) if isinstance(error, Fault) else f"{type(error).__name__}: {error}")
         finally:
-            outcome = hands.standing() if outcome is None else outcome
+            outcome = actions.standing() if outcome is None else outcome
             self._add(_result(action, outcome), action.told() if outcome.done else None)
 
     async def _tell_dropped(self, checked: list[ContractAction | Invalid], decided: DecisionElements) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from trunkline.runner import commlog, secrets
-from trunkline.runner.actions import Hands
+from trunkline.runner.actions import ActionPerformer
 from trunkline.runner.commlog import CommunicationLog, Stamp
 from trunkline.runner.config import RunnerConfig
 from trunkline.runner.cycle import Runner, RunnerParts
@@ -41,5 +41,5 @@ def open_runner(config: RunnerConfig, *, home: str, port: int | None = None) -> 
         from trunkline.runner.chain.performer import TxPerformer
 
         performer = TxPerformer(config.execution, home, known, agent_id=config.agent_id)
-    hands = Hands(sns, writes, inbox, issues, NetworkReader(sns, config.comment_limit), known, performer)
-    return Runner(RunnerParts(config, home, known, state, log, sns, inbox, writes, issues, hands, performer))
+    actions = ActionPerformer(sns, writes, inbox, issues, NetworkReader(sns, config.comment_limit), known, performer)
+    return Runner(RunnerParts(config, home, known, state, log, sns, inbox, writes, issues, actions, performer))

@@ -23,7 +23,7 @@ from trunkline.models.model import Retrying
 WINDOW = 10_000
 
 
-class Room:
+class LongConversation:
     """A conversation of a few rounds, and a model to summarise it."""
 
     def __init__(self, *replies: Reply, rounds: int = 0, chars: int = 400, **options: Any) -> None:
@@ -56,106 +56,106 @@ class Room:
 
 
 def test_while_there_is_room_nothing_changes() -> None:
-    room = Room(rounds=10, chars=400)
-    before = list(room.history.messages)
-    assert room.make() == []
-    assert room.history.messages == before
+    long = LongConversation(rounds=10, chars=400)
+    before = list(long.history.messages)
+    assert long.make() == []
+    assert long.history.messages == before
 
 
 def test_old_results_are_cleared_first_and_the_newest_stay() -> None:
-    room = Room(rounds=10, chars=2600)
-    notices = room.make()
+    long = LongConversation(rounds=10, chars=2600)
+    notices = long.make()
     assert len(notices) == 1
-    assert room.texts == [CLEARED] * 5 + ["x" * 2600] * compaction.KEPT_RESULTS
-    assert room.history.tokens < compaction.CLEAR_SHARE * compaction.SUMMARISE_AT * WINDOW
-    assert [from_json(record) for record in room.notebook.kept] == room.history.messages
+    assert long.texts == [CLEARED] * 5 + ["x" * 2600] * compaction.KEPT_RESULTS
+    assert long.history.tokens < compaction.CLEAR_SHARE * compaction.SUMMARISE_AT * WINDOW
+    assert [from_json(record) for record in long.notebook.kept] == long.history.messages
 
 
 def test_then_a_summary_takes_the_place_of_everything_but_the_latest_words() -> None:
-    room = Room(words("They look for a bug in a.py."), rounds=5, chars=8000)
-    notices = room.make()
+    long = LongConversation(words("They look for a bug in a.py."), rounds=5, chars=8000)
+    notices = long.make()
     assert "compacted" in notices[-1]
-    assert room.model.asked[-1] == Message("user", (Text(ASK_FOR_SUMMARY),))
-    (message,) = room.history.messages
+    assert long.model.asked[-1] == Message("user", (Text(ASK_FOR_SUMMARY),))
+    (message,) = long.history.messages
     texts = [block.text for block in message.content if isinstance(block, Text)]
     assert texts[0] == f"{COMPACTED}\n\nThey look for a bug in a.py."
     assert texts[-1] == "Find the bug."
-    assert room.compaction.usage == Usage(10, 5)
+    assert long.compaction.usage == Usage(10, 5)
 
 
 def test_a_summary_that_fails_is_told_and_the_oldest_go_when_the_window_is_full() -> None:
     fault = ProviderError("API error 500", retryable=True)
-    room = Room([fault], rounds=5, chars=8000)
-    notices = room.make()
+    long = LongConversation([fault], rounds=5, chars=8000)
+    notices = long.make()
     assert "could not be summarised: API error 500" in notices[0]
     assert "the oldest" in notices[1]
-    first = room.history.messages[0]
+    first = long.history.messages[0]
     assert first.content[0] == Text(DROPPED)
-    assert room.history.tokens <= WINDOW // 2 + 2100
-    kept = [block.id for message in room.history.messages for block in message.content if isinstance(block, ToolUse)]
+    assert long.history.tokens <= WINDOW // 2 + 2100
+    kept = [block.id for message in long.history.messages for block in message.content if isinstance(block, ToolUse)]
     answered = [
-        block.id for message in room.history.messages for block in message.content if isinstance(block, ToolResult)
+        block.id for message in long.history.messages for block in message.content if isinstance(block, ToolResult)
     ]
     assert kept == answered
 
 
 def test_when_all_that_is_left_would_go_the_latest_words_stay() -> None:
-    room = Room([ProviderError("no")], rounds=1, chars=80_000)
-    room.make()
-    assert [block for message in room.history.messages for block in message.content][-1] == Text("Find the bug.")
+    long = LongConversation([ProviderError("no")], rounds=1, chars=80_000)
+    long.make()
+    assert [block for message in long.history.messages for block in message.content][-1] == Text("Find the bug.")
 
 
 def test_after_three_failures_no_more_summaries_are_tried() -> None:
-    room = Room(*([ProviderError("no")] for _ in range(3)), rounds=5, chars=7000)
+    long = LongConversation(*([ProviderError("no")] for _ in range(3)), rounds=5, chars=7000)
     for _ in range(5):
-        room.make()
-    assert len(room.model.requests) == compaction.MAX_FAILURES
+        long.make()
+    assert len(long.model.requests) == compaction.MAX_FAILURES
 
 
 def test_switched_off_it_only_does_what_cannot_be_left_undone() -> None:
-    room = Room(rounds=5, chars=8000, enabled=False)
-    assert ["the oldest" in notice for notice in room.make()] == [True]
+    long = LongConversation(rounds=5, chars=8000, enabled=False)
+    assert ["the oldest" in notice for notice in long.make()] == [True]
 
 
 def test_the_latest_words_are_the_user_s_and_not_our_own() -> None:
-    room = Room(words("A summary."), rounds=5, chars=8000)
-    room.history.user((Text(NO_MORE_TOOLS), Text(STOPPED)))
-    room.make()
-    assert [block for message in room.history.messages for block in message.content][-1] == Text("Find the bug.")
+    long = LongConversation(words("A summary."), rounds=5, chars=8000)
+    long.history.user((Text(NO_MORE_TOOLS), Text(STOPPED)))
+    long.make()
+    assert [block for message in long.history.messages for block in message.content][-1] == Text("Find the bug.")
 
 
 def test_a_summary_that_was_cut_off_is_none() -> None:
-    room = Room(words("They look for", "max_tokens"), rounds=5, chars=7000)
-    assert "could not be summarised" in room.make()[0]
+    long = LongConversation(words("They look for", "max_tokens"), rounds=5, chars=7000)
+    assert "could not be summarised" in long.make()[0]
 
 
 def test_each_retry_of_a_summary_is_told() -> None:
-    room = Room([Retrying("API error 529", 1.0), *words("A summary.")], rounds=5, chars=8000)
-    assert room.make()[0] == "API error 529. Trying again in 1.0 s."
+    long = LongConversation([Retrying("API error 529", 1.0), *words("A summary.")], rounds=5, chars=8000)
+    assert long.make()[0] == "API error 529. Trying again in 1.0 s."
 
 
 def test_a_summary_asks_for_no_more_than_fits() -> None:
-    room = Room(words("A summary."), rounds=5, chars=8000)
-    room.make()
-    assert room.model.requests[0].max_tokens == compaction.SUMMARY_TOKENS
+    long = LongConversation(words("A summary."), rounds=5, chars=8000)
+    long.make()
+    assert long.model.requests[0].max_tokens == compaction.SUMMARY_TOKENS
 
 
 def test_the_oldest_pictures_go_when_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "MAX_DATA_CHARS", 25)
-    room = Room(enabled=False)
+    long = LongConversation(enabled=False)
     picture = Image("image/png", "A" * 10)
-    room.history.user((picture, Document("application/pdf", "B" * 10, "a.pdf", "the text")))
-    room.history.assistant((ToolUse("t1", "Read", {}),))
-    room.history.results([ToolResult("t1", "Image loaded", images=(picture, picture))])
-    assert room.make() == ["Old pictures and documents were cleared to make room."]
-    blocks = [block for message in room.history.messages for block in message.content]
+    long.history.user((picture, Document("application/pdf", "B" * 10, "a.pdf", "the text")))
+    long.history.assistant((ToolUse("t1", "Read", {}),))
+    long.history.results([ToolResult("t1", "Image loaded", images=(picture, picture))])
+    assert long.make() == ["Old pictures and documents were cleared to make room."]
+    blocks = [block for message in long.history.messages for block in message.content]
     assert blocks[1:3] == [Text(PICTURE_CLEARED), Text("[The document `a.pdf`, as text:]\nthe text")]
     assert blocks[-1] == ToolResult("t1", "Image loaded", images=(picture, picture))
-    room.said.clear()
-    assert room.make() == []
+    long.said.clear()
+    assert long.make() == []
 
 
 def test_what_a_summary_cost_that_was_never_finished_is_counted() -> None:
-    room = Room([Usage(7, 0), ProviderError("no more", retryable=False)], rounds=5, chars=8000)
-    assert "could not be summarised: no more" in room.make()[0]
-    assert room.compaction.usage == Usage(7, 0)
+    long = LongConversation([Usage(7, 0), ProviderError("no more", retryable=False)], rounds=5, chars=8000)
+    assert "could not be summarised: no more" in long.make()[0]
+    assert long.compaction.usage == Usage(7, 0)

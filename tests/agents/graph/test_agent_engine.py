@@ -146,8 +146,8 @@ async def test_what_begins_when_nobody_needs_it_any_more_is_ended_at_once(
     fakes.slow = asyncio.Event()
     fakes.stubborn = True
     models = AgentModels(ModelPool(), {"fakes": fakes})
-    guest = GraphClient()
-    engine = await models.language("agent:fakes", m.InferenceEngine.MOCK, guest)
+    client = GraphClient()
+    engine = await models.language("agent:fakes", m.InferenceEngine.MOCK, client)
     answer = engine.generate(Prompt((ChatMessage("user", "hi"),)), DEFAULT_SAMPLING, stream=True)
     turn = asyncio.ensure_future(anext(answer))
     await until(lambda: fakes.opened)
@@ -159,7 +159,7 @@ async def test_what_begins_when_nobody_needs_it_any_more_is_ended_at_once(
     with pytest.raises((asyncio.CancelledError, ProviderError)):
         await turn
     await until(lambda: fakes.opened[0].closed and not models._closing)
-    assert (guest.party.conversations, models._count["fakes"]) == (0, 0)
+    assert (client.session_agents.conversations, models._count["fakes"]) == (0, 0)
     await models.close()
 
 

@@ -33,18 +33,18 @@ async def peer(tmp_path: Path, fakes: FakeAgents) -> AsyncIterator[Peer]:
 
 async def test_a_conversation_ends_when_the_last_of_its_nodes_lets_go(tmp_path: Path) -> None:
     models = AgentModels(ModelPool(), offered([]))
-    guest = GraphClient()
-    one, other = [await models.language("agent:echo", m.InferenceEngine.MOCK, guest) for _ in range(2)]
+    client = GraphClient()
+    one, other = [await models.language("agent:echo", m.InferenceEngine.MOCK, client) for _ in range(2)]
     slot = Slot("say")
     open_then = []
     for node in (one, other):
         prompt = Prompt((ChatMessage("user", "hi"),))
         assert [piece async for piece in node.generate(prompt, DEFAULT_SAMPLING, stream=True)]
     for node in (one, one, other):
-        open_then.append(guest.party.conversations)
+        open_then.append(client.session_agents.conversations)
         node.release(slot)
         await until(lambda: not models._closing)
-    assert (open_then, guest.party.conversations) == ([1, 1, 1], 0)
+    assert (open_then, client.session_agents.conversations) == ([1, 1, 1], 0)
     await models.close()
 
 
@@ -91,10 +91,10 @@ async def test_who_waits_for_room_waits_for_any_conversation_of_the_session(
 ) -> None:
     monkeypatch.setattr(agent_models, "MAX_SESSION_CONVERSATIONS", 1)
     models = AgentModels(ModelPool(), {"fakes": fakes, **offered([])})
-    party = SessionAgents()
-    models._end(await models._opened("fakes", party, None))
-    assert party.conversations == 1
-    await models._opened("echo", party, None)
+    session_agents = SessionAgents()
+    models._end(await models._opened("fakes", session_agents, None))
+    assert session_agents.conversations == 1
+    await models._opened("echo", session_agents, None)
     await models.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+from collections import deque
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,6 +15,7 @@ from tests.cli.terminal.chat_terminal import CTRL_C, CTRL_D, ENTER, ESCAPE, PROM
 from trunkline.base import paths
 from trunkline.cli import shelf
 from trunkline.cli.chat_session import ChatOptions
+from trunkline.cli.talk_voice import TerminalVoice
 from trunkline.cli.terminal.conversation import TerminalConversation, on_terminal
 from trunkline.core.events import Envelope, ToolCancelled, TurnEnded, UserMessage
 
@@ -579,3 +581,12 @@ async def test_what_is_said_aloud_is_no_command_and_names_no_file(monkeypatch: p
     _, chat.view = on_terminal()
     await chat.run()
     assert answered == [UserMessage("/mode yolo"), UserMessage("read @/etc/passwd"), UserMessage("/exit")]
+
+
+async def test_what_was_said_is_answered_before_what_was_typed_meanwhile() -> None:
+    """The server answers it already: whatever was typed would stop that."""
+    chat = TerminalConversation.__new__(TerminalConversation)
+    chat._voice, chat._queue = TerminalVoice(), deque(["typed"])
+    _, chat.view = on_terminal()
+    chat._voice.spoken("said")
+    assert [await chat._next(), await chat._next()] == [("said", True), ("typed", False)]

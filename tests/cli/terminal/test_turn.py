@@ -31,7 +31,7 @@ turns:
 """
 
 
-class Desk:
+class FakeTerminal:
     """A keyboard and a screen."""
 
     def __init__(self, keyboard: int, master: int) -> None:
@@ -55,9 +55,9 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
+def terminal() -> Iterator[FakeTerminal]:
     master, keyboard = pty.openpty()
-    yield Desk(keyboard, master)
+    yield FakeTerminal(keyboard, master)
     os.close(master)
     os.close(keyboard)
 
@@ -73,12 +73,14 @@ async def opened(workspace: Path, inbox: EventQueue, script: str = SCRIPT) -> Te
 
 
 async def test_what_is_typed_across_the_appearance_of_a_question_is_no_answer_to_it(
-    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    terminal: FakeTerminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turns, "TYPING_SECONDS", ENDLESS_SECONDS)
     inbox = EventQueue()
     talk = await opened(tmp_path, inbox)
-    turn = TerminalTurn(talk.session, inbox, desk.screen, desk.view, workspace=str(tmp_path), keyboard=desk.keyboard)
+    turn = TerminalTurn(
+        talk.session, inbox, terminal.screen, terminal.view, workspace=str(tmp_path), keyboard=terminal.keyboard
+    )
     show = inbox.show
     held: list[Envelope] = []
     asking = asyncio.Event()
@@ -91,37 +93,39 @@ async def test_what_is_typed_across_the_appearance_of_a_question_is_no_answer_to
     monkeypatch.setattr(inbox, "show", hold)
     running = asyncio.create_task(turn.run(UserMessage("go")))
     await asyncio.wait_for(asking.wait(), PATIENCE_SECONDS)
-    desk.type("yes")
-    await desk.sees(lambda seen: f"{PROMPT} yes" in seen)
-    assert "Allow?" not in desk.seen
+    terminal.type("yes")
+    await terminal.sees(lambda seen: f"{PROMPT} yes" in seen)
+    assert "Allow?" not in terminal.seen
     monkeypatch.setattr(inbox, "show", show)
     show(held)
-    await desk.sees(lambda seen: "Allow?" in seen)
-    desk.type(", yay")
-    await desk.sees(lambda seen: f"{PROMPT} yes, yay" in seen)
-    assert "Allow?" in desk.seen
-    assert "allowed" not in desk.seen
+    await terminal.sees(lambda seen: "Allow?" in seen)
+    terminal.type(", yay")
+    await terminal.sees(lambda seen: f"{PROMPT} yes, yay" in seen)
+    assert "Allow?" in terminal.seen
+    assert "allowed" not in terminal.seen
     turn.stop()
     assert (await running).outcome == "cancelled"
     assert turn.typed.text == "yes, yay"
     await talk.close()
 
 
-async def test_one_key_is_the_answer_of_somebody_who_was_not_typing(desk: Desk, tmp_path: Path) -> None:
+async def test_one_key_is_the_answer_of_somebody_who_was_not_typing(terminal: FakeTerminal, tmp_path: Path) -> None:
     inbox = EventQueue()
     talk = await opened(tmp_path, inbox)
-    turn = TerminalTurn(talk.session, inbox, desk.screen, desk.view, workspace=str(tmp_path), keyboard=desk.keyboard)
+    turn = TerminalTurn(
+        talk.session, inbox, terminal.screen, terminal.view, workspace=str(tmp_path), keyboard=terminal.keyboard
+    )
     running = asyncio.create_task(turn.run(UserMessage("go")))
-    await desk.sees(lambda seen: "Allow?" in seen)
-    desk.type("y")
+    await terminal.sees(lambda seen: "Allow?" in seen)
+    terminal.type("y")
     assert (await asyncio.wait_for(running, PATIENCE_SECONDS)).outcome == "success"
-    assert "✓ allowed" in desk.seen
-    assert "It ran." in desk.seen
+    assert "✓ allowed" in terminal.seen
+    assert "It ran." in terminal.seen
     await talk.close()
 
 
 async def test_every_key_of_whoever_types_on_puts_the_question_off(
-    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    terminal: FakeTerminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turns, "TYPING_SECONDS", ENDLESS_SECONDS)
     inbox = EventQueue()
@@ -130,28 +134,30 @@ async def test_every_key_of_whoever_types_on_puts_the_question_off(
     turn = TerminalTurn(
         talk.session,
         inbox,
-        desk.screen,
-        desk.view,
+        terminal.screen,
+        terminal.view,
         workspace=str(tmp_path),
         last_key=time.monotonic(),
-        keyboard=desk.keyboard,
+        keyboard=terminal.keyboard,
     )
     running = asyncio.create_task(turn.run(UserMessage("go")))
-    await desk.sees(lambda seen: "Allow?" in seen)
+    await terminal.sees(lambda seen: "Allow?" in seen)
     deaf_until = [turn._deaf_until]
     for typed in ("y", "ya", "yay"):
-        desk.type(typed[-1])
-        await desk.sees(lambda seen, typed=typed: f"{PROMPT} {typed}" in seen)  # type: ignore[misc]
+        terminal.type(typed[-1])
+        await terminal.sees(lambda seen, typed=typed: f"{PROMPT} {typed}" in seen)  # type: ignore[misc]
         deaf_until.append(turn._deaf_until)
     assert deaf_until == sorted(set(deaf_until))
-    assert "allowed" not in desk.seen
+    assert "allowed" not in terminal.seen
     turn.stop()
     assert (await running).outcome == "cancelled"
     await talk.close()
 
 
-def turn_of(talk: TerminalSession, inbox: EventQueue, desk: Desk, workspace: Path) -> TerminalTurn:
-    return TerminalTurn(talk.session, inbox, desk.screen, desk.view, workspace=str(workspace), keyboard=desk.keyboard)
+def turn_of(talk: TerminalSession, inbox: EventQueue, terminal: FakeTerminal, workspace: Path) -> TerminalTurn:
+    return TerminalTurn(
+        talk.session, inbox, terminal.screen, terminal.view, workspace=str(workspace), keyboard=terminal.keyboard
+    )
 
 
 HANGING = """
@@ -163,16 +169,18 @@ turns:
 
 
 @pytest.mark.parametrize("keys", ["one\\\rtwo", "one\x1b\rtwo"])
-async def test_the_keys_for_a_new_line_begin_one_during_an_answer_too(desk: Desk, tmp_path: Path, keys: str) -> None:
+async def test_the_keys_for_a_new_line_begin_one_during_an_answer_too(
+    terminal: FakeTerminal, tmp_path: Path, keys: str
+) -> None:
     inbox = EventQueue()
     talk = await opened(tmp_path, inbox, HANGING)
-    turn = turn_of(talk, inbox, desk, tmp_path)
+    turn = turn_of(talk, inbox, terminal, tmp_path)
     running = asyncio.create_task(turn.run(UserMessage("go")))
-    await desk.sees(lambda seen: "Once upon a time." in seen)
-    desk.type(keys)
-    await desk.sees(lambda seen: f"{PROMPT} one ⏎ two" in seen)
-    desk.type("\r")
-    await desk.sees(lambda seen: "next: one ⏎ two" in seen)
+    await terminal.sees(lambda seen: "Once upon a time." in seen)
+    terminal.type(keys)
+    await terminal.sees(lambda seen: f"{PROMPT} one ⏎ two" in seen)
+    terminal.type("\r")
+    await terminal.sees(lambda seen: "next: one ⏎ two" in seen)
     assert list(turn.queue) == ["one\ntwo"]
     turn.stop()
     await running
@@ -181,14 +189,14 @@ async def test_the_keys_for_a_new_line_begin_one_during_an_answer_too(desk: Desk
 
 @pytest.mark.parametrize(("script", "shown"), [(HANGING, "Once upon a time."), (SCRIPT, "Allow?")])
 async def test_ctrl_d_leaves_during_an_answer_and_at_a_question(
-    desk: Desk, tmp_path: Path, script: str, shown: str
+    terminal: FakeTerminal, tmp_path: Path, script: str, shown: str
 ) -> None:
     inbox = EventQueue()
     talk = await opened(tmp_path, inbox, script)
-    turn = turn_of(talk, inbox, desk, tmp_path)
+    turn = turn_of(talk, inbox, terminal, tmp_path)
     running = asyncio.create_task(turn.run(UserMessage("go")))
-    await desk.sees(lambda seen: shown in seen)
-    desk.type("\x04")
+    await terminal.sees(lambda seen: shown in seen)
+    terminal.type("\x04")
     assert (await asyncio.wait_for(running, PATIENCE_SECONDS)).outcome == "cancelled"
     assert turn.gone
     await talk.close()

@@ -37,7 +37,7 @@ class Scripted:
         self.stops += 1
 
 
-class Desk:
+class QueuedTalk:
     """A talk, and what it wrote."""
 
     def __init__(self) -> None:
@@ -65,49 +65,49 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def queued() -> QueuedTalk:
+    return QueuedTalk()
 
 
-def test_a_text_is_said_and_then_it_is_done(desk: Desk) -> None:
-    desk.say(1)
-    *sounds, (kind, body) = desk.said()
+def test_a_text_is_said_and_then_it_is_done(queued: QueuedTalk) -> None:
+    queued.say(1)
+    *sounds, (kind, body) = queued.said()
     assert sounds == [(frames.SOUND, b"one"), (frames.SOUND, b"two")]
     assert (kind, json.loads(body)) == (frames.DONE, {"id": 1})
-    assert desk.speaker.asked == [("hello", 1, 2.0)]
+    assert queued.speaker.asked == [("hello", 1, 2.0)]
 
 
-def test_what_was_stopped_before_it_began_is_not_begun(desk: Desk) -> None:
-    desk.say(1)
-    desk.stop(1)
-    assert [kind for kind, _ in desk.said()] == [frames.DONE]
-    assert desk.speaker.asked == []
-    desk.say(2)
-    assert len(desk.said()) == 3
+def test_what_was_stopped_before_it_began_is_not_begun(queued: QueuedTalk) -> None:
+    queued.say(1)
+    queued.stop(1)
+    assert [kind for kind, _ in queued.said()] == [frames.DONE]
+    assert queued.speaker.asked == []
+    queued.say(2)
+    assert len(queued.said()) == 3
 
 
-def test_what_is_stopped_in_the_middle_says_nothing_more_and_the_engine_is_told(desk: Desk) -> None:
-    desk.say(1)
-    desk.speaker.meanwhile = lambda: desk.stop(1)
-    assert [kind for kind, _ in desk.said()] == [frames.SOUND, frames.DONE]
-    assert desk.speaker.stops > 0
+def test_what_is_stopped_in_the_middle_says_nothing_more_and_the_engine_is_told(queued: QueuedTalk) -> None:
+    queued.say(1)
+    queued.speaker.meanwhile = lambda: queued.stop(1)
+    assert [kind for kind, _ in queued.said()] == [frames.SOUND, frames.DONE]
+    assert queued.speaker.stops > 0
 
 
-def test_a_stop_that_comes_too_late_or_names_another_changes_nothing(desk: Desk) -> None:
-    desk.say(1)
-    desk.said()
-    desk.stop(1)
-    desk.say(2)
-    desk.speaker.meanwhile = lambda: desk.stop(3)
-    assert len(desk.said()) == 3
-    assert desk.speaker.stops == 0
+def test_a_stop_that_comes_too_late_or_names_another_changes_nothing(queued: QueuedTalk) -> None:
+    queued.say(1)
+    queued.said()
+    queued.stop(1)
+    queued.say(2)
+    queued.speaker.meanwhile = lambda: queued.stop(3)
+    assert len(queued.said()) == 3
+    assert queued.speaker.stops == 0
 
 
-def test_a_failure_is_told_unless_it_comes_of_being_stopped(desk: Desk) -> None:
-    desk.speaker.pieces = [b"one", b"!"]
-    desk.say(1)
-    kind, body = desk.said()[-1]
+def test_a_failure_is_told_unless_it_comes_of_being_stopped(queued: QueuedTalk) -> None:
+    queued.speaker.pieces = [b"one", b"!"]
+    queued.say(1)
+    kind, body = queued.said()[-1]
     assert (kind, json.loads(body)["reason"]) == (frames.FAILED, "RuntimeError: broken")
-    desk.say(2)
-    desk.speaker.meanwhile = lambda: desk.stop(2)
-    assert desk.said()[-1][0] == frames.DONE
+    queued.say(2)
+    queued.speaker.meanwhile = lambda: queued.stop(2)
+    assert queued.said()[-1][0] == frames.DONE

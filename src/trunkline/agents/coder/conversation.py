@@ -94,7 +94,7 @@ class CoderConversation:
         )
         self._tools.add_spawn(self._subagents)
         self._commands = Commands(self._client, self._history, self._compaction)
-        self._telling: TurnStream | None = None
+        self._stream: TurnStream | None = None
         self._warming: asyncio.Future[None] | None = None
 
     @property
@@ -121,13 +121,13 @@ class CoderConversation:
         self._warm()
 
     def turn(self, message: UserMessage) -> AsyncIterator[Event]:
-        self._telling = TurnStream(partial(self._answer, message, self._telling))
-        return self._telling
+        self._stream = TurnStream(partial(self._answer, message, self._stream))
+        return self._stream
 
     def go_on(self, message: UserMessage) -> AsyncIterator[Event]:
         """The rest of a turn in which an earlier process was waiting for an answer."""
-        self._telling = TurnStream(self._rest)
-        return self._telling
+        self._stream = TurnStream(self._rest)
+        return self._stream
 
     def steer(self, message: UserMessage) -> bool:
         """Let the model read a message before it is asked the next time; whether there is a next time."""
@@ -148,14 +148,14 @@ class CoderConversation:
                 raise Unsupported(f"The coding agent does not support `{type(change).__name__}`.")
 
     async def cancel(self) -> None:
-        if self._telling is not None:
-            self._telling.cancel()
+        if self._stream is not None:
+            self._stream.cancel()
         self._decisions.deny_all(STOPPED)
 
     async def close(self) -> None:
         await self.cancel()
-        if self._telling is not None:
-            await self._telling.finished(CLOSE_SECONDS)
+        if self._stream is not None:
+            await self._stream.finished(CLOSE_SECONDS)
         await asyncio.gather(self._tools.close(), self._client.model.close())
 
     def _system(self) -> str:

@@ -114,7 +114,7 @@ class AgentProcConversation:
         self._environ = environ
         self._session_id = _last_noted(request.journal.records)
         self._context = [*filter(None, [request.instructions]), *request.history]
-        self._telling: TurnStream | None = None
+        self._stream: TurnStream | None = None
         self._running: ActiveRun | None = None
         self._calls = _Calls()
         self._closed = False
@@ -129,16 +129,16 @@ class AgentProcConversation:
         return self._profile.kill_grace_secs + KILL_SECONDS + _NOTICE_SECONDS
 
     def turn(self, message: UserMessage) -> TurnStream:
-        self._telling = TurnStream(partial(self._work, message))
-        return self._telling
+        self._stream = TurnStream(partial(self._work, message))
+        return self._stream
 
     async def decide(self, call_id: str, decision: Decision) -> None:
         name = self._calls.asked.pop(call_id, None)
-        if name is None or self._running is None or self._telling is None:
+        if name is None or self._running is None or self._stream is None:
             return
         if isinstance(decision, Approve):
             self._calls.allowed[call_id] = name
-            self._telling.say_now(ToolStarted(call_id, name))
+            self._stream.say_now(ToolStarted(call_id, name))
             self._running.respond(PermissionResponse(call_id, "allow"))
         else:
             reason = decision.reason if isinstance(decision, Deny) else ""
@@ -150,8 +150,8 @@ class AgentProcConversation:
         self._context.append(change.text)
 
     async def cancel(self) -> None:
-        if self._telling is not None:
-            self._telling.cancel()
+        if self._stream is not None:
+            self._stream.cancel()
 
     async def close(self) -> None:
         await self.cancel()

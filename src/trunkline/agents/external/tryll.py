@@ -191,7 +191,7 @@ class TryllConversation:
         self._agent: RemoteAgent | None = None
         self._stale: list[RemoteAgent] = []
         """Agents of models that were given up, to be taken leave of."""
-        self._telling: TurnStream | None = None
+        self._stream: TurnStream | None = None
         self._closed = False
         # A graph of somebody's has its own instructions: there they go in front of the first message.
         self._context = [*([request.instructions] if graph and request.instructions else []), *request.history]
@@ -204,8 +204,8 @@ class TryllConversation:
         return None
 
     def turn(self, message: UserMessage) -> TurnStream:
-        self._telling = TurnStream(partial(self._work, message))
-        return self._telling
+        self._stream = TurnStream(partial(self._work, message))
+        return self._stream
 
     async def decide(self, call_id: str, decision: Decision) -> None:
         """Nothing is ever asked, so there is nothing to decide."""
@@ -236,8 +236,8 @@ class TryllConversation:
             self._restored = tuple(exchanges(self._request.journal.records))
 
     async def cancel(self) -> None:
-        if self._telling is not None:
-            self._telling.cancel()
+        if self._stream is not None:
+            self._stream.cancel()
 
     async def close(self) -> None:
         await self.cancel()
@@ -293,8 +293,8 @@ class TryllConversation:
                 self._request.journal.append({JOURNAL_KEY: [reply.message, kept]})
 
     def _forgotten(self, error: TryllError) -> None:
-        if self._telling is not None:
-            self._telling.say_now(Notice(f"The server did not accept the earlier conversation: {error.message}"))
+        if self._stream is not None:
+            self._stream.say_now(Notice(f"The server did not accept the earlier conversation: {error.message}"))
 
     async def _made(self, tell: TurnStream) -> RemoteAgent:
         def show(progress: DownloadProgress) -> None:

@@ -58,10 +58,10 @@ class SessionAgents:
 
 
 class GraphClient:
-    """One graph agent, as whoever has the agents sees it: of what party it is, and its conversations by agent."""
+    """One graph agent, as whoever has the agents sees it: of which session it is, and its conversations by agent."""
 
-    def __init__(self, party: SessionAgents | None = None) -> None:
-        self.party = party if party is not None else SessionAgents()
+    def __init__(self, session_agents: SessionAgents | None = None) -> None:
+        self.session_agents = session_agents if session_agents is not None else SessionAgents()
         self.conversations: dict[str, AgentLanguage] = {}
 
 

@@ -167,31 +167,33 @@ class AgentModels:
         # Those that end.
         self._closing: dict[asyncio.Task[None], tuple[str, SessionAgents]] = {}
 
-    async def language(self, name: str, engine: int, guest: GraphClient | None = None) -> LanguageEngine:
-        """A language model, or the guest's conversation with an agent, for one node. Its `release` ends the use.
+    async def language(self, name: str, engine: int, client: GraphClient | None = None) -> LanguageEngine:
+        """A language model, or the client's conversation with an agent, for one node. Its `release` ends the use.
 
         Raises:
             NoLanguageModel: it is not offered; or as the models say.
         """
         if not name.startswith(PREFIX):
-            return await self._models.language(name, engine, guest)
+            return await self._models.language(name, engine, client)
         if not self._knows(name):
             raise NoLanguageModel(f"This server offers no model `{name}`.")
-        guest = guest if guest is not None else GraphClient()
+        client = client if client is not None else GraphClient()
         short = name.removeprefix(PREFIX)
-        if short not in guest.conversations:
-            guest.conversations[short] = AgentLanguage(short, partial(self._opened, short, guest.party), self._end)
-        return guest.conversations[short].lend()
+        if short not in client.conversations:
+            client.conversations[short] = AgentLanguage(
+                short, partial(self._opened, short, client.session_agents), self._end
+            )
+        return client.conversations[short].lend()
 
-    async def _opened(self, name: str, party: SessionAgents, instructions: str | None) -> Session:
-        await self._room(name, party)
+    async def _opened(self, name: str, session_agents: SessionAgents, instructions: str | None) -> Session:
+        await self._room(name, session_agents)
         if self._count[name] >= MAX_CONVERSATIONS and name != HARMLESS:
             raise AgentBusy(f"It has reached its limit of conversations ({MAX_CONVERSATIONS}).")
-        if party.conversations >= MAX_SESSION_CONVERSATIONS:
+        if session_agents.conversations >= MAX_SESSION_CONVERSATIONS:
             raise AgentBusy(f"A session is in at most {MAX_SESSION_CONVERSATIONS} conversations with agents.")
         agent = self._agents[name]
         own: Redactor | None = getattr(agent, "redactor", None)
-        self._counted(name, party, 1)
+        self._counted(name, session_agents, 1)
         try:
             session = await Session.open(
                 agent,
@@ -203,23 +205,23 @@ class AgentModels:
                 redact=Redaction(own if own is not None else self._secrets),
             )
         except BaseException:
-            self._counted(name, party, -1)
+            self._counted(name, session_agents, -1)
             raise
-        self._open[session] = name, party
+        self._open[session] = name, session_agents
         return session
 
-    async def _room(self, name: str, party: SessionAgents) -> None:
+    async def _room(self, name: str, session_agents: SessionAgents) -> None:
         """If there is no room for one conversation more, wait for those that are ending. That takes only so long."""
-        ending = {closing for closing, (agent, of) in self._closing.items() if agent == name or of is party}
+        ending = {closing for closing, (agent, of) in self._closing.items() if agent == name or of is session_agents}
         while ending and (
-            party.conversations >= MAX_SESSION_CONVERSATIONS
+            session_agents.conversations >= MAX_SESSION_CONVERSATIONS
             or (self._count[name] >= MAX_CONVERSATIONS and name != HARMLESS)
         ):
             _, ending = await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)
 
-    def _counted(self, name: str, party: SessionAgents, more: int) -> None:
+    def _counted(self, name: str, session_agents: SessionAgents, more: int) -> None:
         self._count[name] += more
-        party.conversations += more
+        session_agents.conversations += more
 
     def _end(self, session: Session) -> None:
         if (found := self._open.pop(session, None)) is not None:
@@ -227,11 +229,11 @@ class AgentModels:
             self._closing[closing] = found
             closing.add_done_callback(self._closing.pop)
 
-    async def _closed(self, session: Session, name: str, party: SessionAgents) -> None:
+    async def _closed(self, session: Session, name: str, session_agents: SessionAgents) -> None:
         try:
             await session.close()
         finally:
-            self._counted(name, party, -1)
+            self._counted(name, session_agents, -1)
 
     async def embedding(self, name: str, engine: int) -> EmbeddingEngine:
         """An embedding model.

@@ -47,7 +47,7 @@ from trunkline.models.voice.engines import Voice
 class Models(Protocol):
     """The models of a server; `pool.ModelPool` is one. `engine` is an `InferenceEngine`."""
 
-    async def language(self, name: str, engine: int, guest: GraphClient | None = None) -> LanguageEngine: ...
+    async def language(self, name: str, engine: int, client: GraphClient | None = None) -> LanguageEngine: ...
 
     async def embedding(self, name: str, engine: int) -> EmbeddingEngine: ...
 
@@ -102,7 +102,7 @@ class SessionHost:
         self._models = models
         self._records = records
         self._describe = describe
-        self._party = SessionAgents()
+        self._session_agents = SessionAgents()
         self._patterns = PatternBook(aside)
         self._voices = voices if voices is not None else VoicePool(models)
         self._storage_root = storage_root
@@ -175,8 +175,8 @@ class SessionHost:
         self._shelf = Shelf(None)
 
     def _host(self, progress: Progress) -> _AgentHost:
-        guest = GraphClient(self._party)
-        return _AgentHost(self._models, self._shelf, self._settings, progress, self._voices, guest, self._patterns)
+        client = GraphClient(self._session_agents)
+        return _AgentHost(self._models, self._shelf, self._settings, progress, self._voices, client, self._patterns)
 
 
 class _AgentHost:
@@ -189,10 +189,10 @@ class _AgentHost:
         settings: HostSettings,
         progress: Progress,
         voices: Voices,
-        guest: GraphClient,
+        client: GraphClient,
         patterns: PatternBook,
     ) -> None:
-        self._guest = guest
+        self._client = client
         self.patterns = patterns
         self._models = models
         self._voices = voices
@@ -203,7 +203,7 @@ class _AgentHost:
     async def language(self, model_name: str) -> LanguageEngine:
         engine = self._settings.inference_engine
         await self._fetched(model_name, engine)
-        return await self._models.language(model_name, engine, self._guest)
+        return await self._models.language(model_name, engine, self._client)
 
     async def embedding(self, model_name: str) -> EmbeddingEngine:
         engine = self._settings.embedding_engine
@@ -229,7 +229,7 @@ class _AgentHost:
         await self._models.ensure(name, engine, self._progress)
 
     def begin_anew(self) -> None:
-        for conversation in self._guest.conversations.values():
+        for conversation in self._client.conversations.values():
             conversation.begin_anew()
 
     async def strings(self, reference: str) -> StringStorage:

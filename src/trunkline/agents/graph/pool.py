@@ -131,8 +131,8 @@ class ModelPool:
 
     # Engines.
 
-    async def language(self, name: str, engine: int, guest: object = None) -> LanguageEngine:
-        """A language model, for one node, whoever the guest is. Its `release` ends the use.
+    async def language(self, name: str, engine: int, client: object = None) -> LanguageEngine:
+        """A language model, for one node, whoever the client is. Its `release` ends the use.
 
         Raises:
             NoLanguageModel: it is not there, or cannot be used.

@@ -55,8 +55,8 @@ class PostgresDatabase:
 
     def __init__(self, url: str, owner: str) -> None:
         """Take over a database that `open_postgres` has made ready."""
-        self._writers = WorkerPool(f"{owner}-writer", [_Hand(url, _BEGIN_WRITE) for _ in range(WRITERS)])
-        self._readers = WorkerPool(f"{owner}-reader", [_Hand(url, _BEGIN_READ) for _ in range(READERS)])
+        self._writers = WorkerPool(f"{owner}-writer", [_ServerWorker(url, _BEGIN_WRITE) for _ in range(WRITERS)])
+        self._readers = WorkerPool(f"{owner}-reader", [_ServerWorker(url, _BEGIN_READ) for _ in range(READERS)])
 
     @property
     def dialect(self) -> Dialect:
@@ -185,7 +185,7 @@ def _said(error: psycopg.Error) -> str:
     return str(error).strip().partition("\n")[0]
 
 
-class _Hand:
+class _ServerWorker:
     """One thread's connection, made when it is needed."""
 
     def __init__(self, url: str, begin: str) -> None:

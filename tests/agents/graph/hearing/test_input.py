@@ -53,7 +53,7 @@ class Silent:
         self.errors.append(error)
 
 
-class Desk:
+class Storage:
     """A storage folder, and what fetches models."""
 
     def __init__(self, root: Path) -> None:
@@ -70,29 +70,29 @@ class Desk:
 
 
 async def test_the_mock_engine_needs_no_model(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    made = await desk.open(InferenceEngine.MOCK)
+    storage = Storage(tmp_path)
+    made = await storage.open(InferenceEngine.MOCK)
     assert isinstance(made.begin(Silent(), hands_free=True, max_ms=60_000), MockUtterance)
-    assert (desk.fetched, desk.engines.asked) == ([], [])
+    assert (storage.fetched, storage.engines.asked) == ([], [])
 
 
 async def test_the_real_one_fetches_and_loads_it_and_has_a_detector_for_each_utterance(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    made = await desk.open(REAL, vad_threshold=9.0)
-    assert (desk.fetched, desk.engines.asked) == (["model"], [("model", REAL)])
+    storage = Storage(tmp_path)
+    made = await storage.open(REAL, vad_threshold=9.0)
+    assert (storage.fetched, storage.engines.asked) == (["model"], [("model", REAL)])
     for _ in range(2):
-        utterance = made.begin(desk.engines, hands_free=True, max_ms=100)
+        utterance = made.begin(storage.engines, hands_free=True, max_ms=100)
         assert isinstance(utterance, RealUtterance)
         await utterance.feed(bytes(3200))
         assert not utterance.over
         await utterance.feed(bytes(2))
         assert utterance._ears.threshold == 0.95
-    assert desk.engines.asked[1:] == [0.95, 0.95]
-    assert [form_of(error.kind).tryll for error in desk.engines.errors] == [4105, 4105]
+    assert storage.engines.asked[1:] == [0.95, 0.95]
+    assert [form_of(error.kind).tryll for error in storage.engines.errors] == [4105, 4105]
 
 
 async def test_after_its_end_it_hears_nothing(tmp_path: Path) -> None:
-    made = await Desk(tmp_path).open(InferenceEngine.MOCK)
+    made = await Storage(tmp_path).open(InferenceEngine.MOCK)
     made.close()
     made.close()
     with pytest.raises(Fault) as caught:
@@ -103,9 +103,9 @@ async def test_after_its_end_it_hears_nothing(tmp_path: Path) -> None:
 async def test_hotwords_are_the_lines_of_a_list(tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("# names\nTryll\n\nTrunkline\n")
     (tmp_path / "many.txt").write_text("word\n" * (MAX_HOTWORDS + 5))
-    desk = Desk(tmp_path)
+    storage = Storage(tmp_path)
     for path, score, count in (("words.txt", 1.5, 2), ("words.txt", 1.0, 0), ("many.txt", 2.0, MAX_HOTWORDS)):
-        made = await desk.open(REAL, hotwords_storage_path=path, hotwords_score=score)
+        made = await storage.open(REAL, hotwords_storage_path=path, hotwords_score=score)
         utterance = made.begin(Silent(), hands_free=True, max_ms=60_000)
         assert len(utterance._ears.hotwords) == count
 
@@ -113,7 +113,7 @@ async def test_hotwords_are_the_lines_of_a_list(tmp_path: Path) -> None:
 @pytest.mark.parametrize("engine", [InferenceEngine.MOCK, REAL])
 async def test_what_is_wrong_is_found_before_a_model_is_loaded(tmp_path: Path, engine: int) -> None:
     (tmp_path / "words.json").write_text('[{"id": "a", "text": "b"}]')
-    desk = Desk(tmp_path)
+    storage = Storage(tmp_path)
     for fields, code in (
         ({"channels": 0}, 4101),
         ({"hotwords_storage_path": "nowhere.txt"}, 3010),
@@ -121,16 +121,16 @@ async def test_what_is_wrong_is_found_before_a_model_is_loaded(tmp_path: Path, e
         ({"hotwords_storage_path": "words.json"}, 3011),
     ):
         with pytest.raises(Fault) as caught:
-            await desk.open(engine, **fields)
+            await storage.open(engine, **fields)
         assert form_of(caught.value.kind).tryll == code
-    assert (desk.fetched, desk.engines.asked) == ([], [])
+    assert (storage.fetched, storage.engines.asked) == ([], [])
 
 
 def test_what_computes_with_sound_is_imported_before_there_is_any_and_by_a_thread(tmp_path: Path) -> None:
     script = """
 import asyncio, sys, threading
 from pathlib import Path
-from tests.agents.graph.hearing.test_input import Desk
+from tests.agents.graph.hearing.test_input import Storage
 from trunkline.wires.tryll.messages import InferenceEngine
 
 class Watch:
@@ -140,7 +140,7 @@ class Watch:
 
 assert "numpy" not in sys.modules
 sys.meta_path.insert(0, Watch())
-asyncio.run(Desk(Path(sys.argv[1])).open(InferenceEngine.MOCK))
+asyncio.run(Storage(Path(sys.argv[1])).open(InferenceEngine.MOCK))
 assert "numpy" in sys.modules
 """
     argv = [sys.executable, "-c", script, str(tmp_path)]

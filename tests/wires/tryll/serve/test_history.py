@@ -59,7 +59,7 @@ async def talker(server: Served) -> AsyncIterator[tuple[Peer, int]]:
         agent = await peer.agent()
         (connection,) = server.server.connections
         assert connection.session is not None
-        connection.session.seat(agent).agent.restore(SHORT, False)
+        connection.session.served(agent).agent.restore(SHORT, False)
         yield peer, agent
 
 
@@ -120,7 +120,7 @@ async def test_a_conversation_that_is_saved_waits_for_its_reader(server: Served,
     assert connection.session is not None
     # Far more than what the system holds for both of them.
     text = WIDE * (MAX_CHARS // 2)
-    connection.session.seat(agent).agent.restore([(text, text)], False)
+    connection.session.served(agent).agent.restore([(text, text)], False)
     transport = peer.writer.transport
     assert isinstance(transport, asyncio.Transport)
     transport.pause_reading()

@@ -59,8 +59,8 @@ def exchanges_of(entries: Sequence[HistoryEntry]) -> list[tuple[str, str]]:
 
 
 def _save(session: ClientSession, request: m.SaveHistoryRequest, size: int) -> None:
-    seat = session.seat(request.agent_id)
-    parts = responses(request.request_id, seat.id, seat.agent.history())
+    served = session.served(request.agent_id)
+    parts = responses(request.request_id, served.id, served.agent.history())
     first = next(parts)
     session.say(first)
 
@@ -79,20 +79,20 @@ def _save(session: ClientSession, request: m.SaveHistoryRequest, size: int) -> N
 
 
 def _restore(session: ClientSession, request: m.RestoreHistoryRequest, size: int) -> None:
-    seat = session.seat(request.agent_id)
-    if seat.turn is not None:
+    served = session.served(request.agent_id)
+    if served.turn is not None:
         # Before anything that could be wrong with the conversation: asked again later, it may fit.
         raise TryllError(3004)
-    if session.waits(seat, request, size):
+    if session.waits(served, request, size):
         return
     exchanges = exchanges_of(request.entries)
     more = sum(getsizeof(text) for exchange in exchanges for text in exchange)
-    session.said.take(more - (0 if request.append else seat.said), 3007)
-    seat.said = more + (seat.said if request.append else 0)
+    session.said.take(more - (0 if request.append else served.said), 3007)
+    served.said = more + (served.said if request.append else 0)
     try:
-        seat.agent.restore(exchanges, request.append)
+        served.agent.restore(exchanges, request.append)
     finally:
-        session.heard(seat)
+        session.heard(served)
     session.say(m.Ack(request.request_id))
 
 

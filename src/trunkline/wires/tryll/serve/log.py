@@ -60,7 +60,7 @@ class SessionLog:
             self._turns[session] = self._turns.get(session, 0) + 1
         status = _STATUS.get(ending.status, ending.status)
         told = status if ending.error is None else f"{status} {form_of(ending.error.kind).tryll}"
-        logger.info("session %d: turn of agent %d: %s, %.3f s, %d tokens", session, turn.seat.id, told, seconds,
+        logger.info("session %d: turn of agent %d: %s, %.3f s, %d tokens", session, turn.served.id, told, seconds,
                     ending.tokens_generated)  # fmt: skip
 
 

@@ -152,15 +152,15 @@ class ClientSession(RequestScheduler):
         """Give back the size of something when nobody has it any more: not the session, and no agent either."""
         finalize(kept, self.kept.give_back, size).atexit = False
 
-    def heard(self, seat: ServedAgent) -> None:
+    def heard(self, served: ServedAgent) -> None:
         """The conversation of an agent is another one. Where there is no room for it, its beginning is forgotten."""
-        size = seat.agent.history_size()
-        self.said.taken += size - seat.said
-        seat.said = size
+        size = served.agent.history_size()
+        self.said.taken += size - served.said
+        served.said = size
         if self.said.over > 0:
-            seat.agent.forget(size - self.said.over)
-            seat.said = seat.agent.history_size()
-            self.said.taken += seat.said - size
+            served.agent.forget(size - self.said.over)
+            served.said = served.agent.history_size()
+            self.said.taken += served.said - size
 
     # The session.
 
@@ -227,7 +227,7 @@ class ClientSession(RequestScheduler):
         self.server.agents += 1
         self.say(m.CreateAgentResponse(request.request_id, agent_id))
 
-    def seat(self, agent_id: int) -> ServedAgent:
+    def served(self, agent_id: int) -> ServedAgent:
         """An agent of this session.
 
         Raises:
@@ -239,9 +239,9 @@ class ClientSession(RequestScheduler):
             raise TryllError(3002 if ours and 0 < number <= self._count else 3001)
         return found
 
-    def waits(self, seat: ServedAgent, request: m.Message, size: int) -> bool:
+    def waits(self, served: ServedAgent, request: m.Message, size: int) -> bool:
         """Whether the agent changes: then the request is for what it will be, and is handled when it is that."""
-        if not seat.changing:
+        if not served.changing:
             return False
         self.weigh(size, 1)
 
@@ -250,22 +250,22 @@ class ClientSession(RequestScheduler):
             if not self._ended:
                 self.handle(request, size)
 
-        seat.next.append(go_on)
+        served.next.append(go_on)
         return True
 
     def send_message(self, request: m.SendMessageRequest, size: int) -> None:
-        seat = self.seat(request.agent_id)
+        served = self.served(request.agent_id)
         server = self.server
         if server.stopping:
             raise TryllError(2001)
-        if seat.turn is not None:
+        if served.turn is not None:
             raise TryllError(3004)
         # `waits` asks for that, too: this saves a call for each message, of which there are the most.
-        if seat.changing and self.waits(seat, request, size):
+        if served.changing and self.waits(served, request, size):
             return
-        turn = ServedTurn(self.connection, seat, request.request_id, size)
-        work = seat.agent.turn(request.text, turn)
-        seat.turn = turn
+        turn = ServedTurn(self.connection, served, request.request_id, size)
+        work = served.agent.turn(request.text, turn)
+        served.turn = turn
         self.weigh(turn.size)
         self._turns += 1
         server.turns.add(turn)
@@ -274,7 +274,7 @@ class ClientSession(RequestScheduler):
         turn.task = server.loop.create_task(turn.run(work, self._turn_over), name="turn")
 
     def _turn_over(self, turn: ServedTurn, ending: Ending) -> None:
-        seat = turn.seat
+        served = turn.served
         try:
             turn.complete(ending)
         except Exception:
@@ -282,76 +282,76 @@ class ClientSession(RequestScheduler):
             logger.exception("the end of a turn cannot be sent")
             turn.complete(Ending(m.TurnStatus.ERROR))
         finally:
-            seat.turn = None
+            served.turn = None
             self._turns -= 1
             self.server.turns.discard(turn)
             self.weigh(-turn.size)
             if self.server.log is not None:
                 self.server.log.over(turn, self.connection.id, ending)
-        self.heard(seat)
-        if seat.then:
-            seat.settle()
+        self.heard(served)
+        if served.then:
+            served.settle()
         if self._ended or self.server.stopping:
             self._rest()
 
     def cancel_turn(self, request: m.CancelTurnRequest, size: int) -> None:
-        seat = self.seat(request.agent_id)
-        if self.waits(seat, request, size):
+        served = self.served(request.agent_id)
+        if self.waits(served, request, size):
             return
-        if seat.turn is None:
+        if served.turn is None:
             self.say(m.Ack(request.request_id))
         else:
-            seat.when_idle(lambda: self.say(m.Ack(request.request_id)))
-            seat.turn.cancel()
+            served.when_idle(lambda: self.say(m.Ack(request.request_id)))
+            served.turn.cancel()
 
     def destroy_agent(self, request: m.DestroyAgentRequest, size: int) -> None:
-        seat = self.seat(request.agent_id)
-        if self.waits(seat, request, size):
+        served = self.served(request.agent_id)
+        if self.waits(served, request, size):
             return
-        if seat.turn is not None:
-            seat.turn.cancel()
+        if served.turn is not None:
+            served.turn.cancel()
         # From here on nobody finds it; what it still has to say comes before the `Ack`.
-        self._leaving[seat.id] = self._agents.pop(seat.id)
-        seat.when_idle(lambda: self._destroyed(seat, request.request_id))
+        self._leaving[served.id] = self._agents.pop(served.id)
+        served.when_idle(lambda: self._destroyed(served, request.request_id))
 
-    def _destroyed(self, seat: ServedAgent, request_id: int) -> None:
-        del self._leaving[seat.id]
+    def _destroyed(self, served: ServedAgent, request_id: int) -> None:
+        del self._leaving[served.id]
         self.server.agents -= 1
-        self.kept.give_back(seat.size)
-        self.said.give_back(seat.said)
-        seat.agent.close()
+        self.kept.give_back(served.size)
+        self.said.give_back(served.said)
+        served.agent.close()
         self.say(m.Ack(request_id))
 
     def change(self, request: m.ChangeAgentParamRequest, size: int) -> None:
-        seat = self.seat(request.agent_id)
-        if seat.turn is not None:
+        served = self.served(request.agent_id)
+        if served.turn is not None:
             raise TryllError(3004)
-        if self.waits(seat, request, size):
+        if self.waits(served, request, size):
             return
         params = request.params
         if params is None:
             raise TryllError(3007, f"The node `{request.node_name}` needs parameters.")
-        self.beside(lambda asked: self._change(seat, asked, params), request, size)
-        seat.changing = True
+        self.beside(lambda asked: self._change(served, asked, params), request, size)
+        served.changing = True
 
-    async def _change(self, seat: ServedAgent, request: m.ChangeAgentParamRequest, params: m.NodeParams) -> None:
+    async def _change(self, served: ServedAgent, request: m.ChangeAgentParamRequest, params: m.NodeParams) -> None:
         name, size = request.node_name, weight(params)
-        more = size - seat.changed.get(name, 0)
+        more = size - served.changed.get(name, 0)
         try:
             self.kept.take(more, 3007)
             try:
-                await seat.agent.change(name, params)
+                await served.agent.change(name, params)
             except BaseException:
                 self.kept.give_back(more)
                 raise
-            seat.changed[name] = size
-            seat.size += more
+            served.changed[name] = size
+            served.size += more
             self.say(m.Ack(request.request_id))
         except Exception as error:
             self._failed(request, error)
         finally:
-            seat.changing = False
-            seat.settle()
+            served.changing = False
+            served.settle()
 
     # The end.
 
@@ -360,9 +360,9 @@ class ClientSession(RequestScheduler):
         self._ended = True
         if self.voices is not None:
             self.voices.close()
-        for seat in (*self._agents.values(), *self._leaving.values()):
-            if seat.turn is not None:
-                seat.turn.cancel()
+        for served in (*self._agents.values(), *self._leaving.values()):
+            if served.turn is not None:
+                served.turn.cancel()
         for task in list(self._tasks):
             task.cancel()
         self._rest()
@@ -373,9 +373,9 @@ class ClientSession(RequestScheduler):
             self.end()
 
     def _close(self) -> None:
-        for seat in (*self._agents.values(), *self._leaving.values()):
+        for served in (*self._agents.values(), *self._leaving.values()):
             self.server.agents -= 1
-            seat.agent.close()
+            served.agent.close()
         self._agents.clear()
         self._leaving.clear()
         host, self.host = self.host, None

@@ -77,12 +77,12 @@ class ServedAgent:
 class ServedTurn:
     """A `Listener` that sends what it hears."""
 
-    __slots__ = ("_cancelled", "_connection", "_final", "_spoken", "_waiter", "begun", "request_id", "seat", "size",
+    __slots__ = ("_cancelled", "_connection", "_final", "_spoken", "_waiter", "begun", "request_id", "served", "size",
                  "task")  # fmt: skip
 
-    def __init__(self, connection: ServerConnection, seat: ServedAgent, request_id: int, size: int) -> None:
+    def __init__(self, connection: ServerConnection, served: ServedAgent, request_id: int, size: int) -> None:
         self._connection = connection
-        self.seat = seat
+        self.served = served
         self.request_id = request_id
         self.size = size
         """What its message took on the wire."""
@@ -106,7 +106,7 @@ class ServedTurn:
     def cancel(self) -> None:
         """End it soon, as cancelled."""
         self._cancelled = True
-        self.seat.agent.cancel()
+        self.served.agent.cancel()
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -127,33 +127,33 @@ class ServedTurn:
     def delta(self, text: str) -> None:
         self.begun = True
         if len(text) <= MOST_CHARACTERS:
-            self._connection.send(answer_frame(self.request_id, self.seat.id, text, True))
+            self._connection.send(answer_frame(self.request_id, self.served.id, text, True))
         else:
-            self._connection.say(AnswerText(self.request_id, self.seat.id, text, True))
+            self._connection.say(AnswerText(self.request_id, self.served.id, text, True))
 
     def whole(self, text: str, final: bool) -> None:
         self._final = final
         self.begun = True
         if len(text) <= MOST_CHARACTERS:
-            self._connection.send(answer_frame(self.request_id, self.seat.id, text, False, final))
+            self._connection.send(answer_frame(self.request_id, self.served.id, text, False, final))
         else:
-            self._connection.say(AnswerText(self.request_id, self.seat.id, text, False, final))
+            self._connection.say(AnswerText(self.request_id, self.served.id, text, False, final))
 
     def audio(self, pcm: bytes, sample_rate: int) -> None:
         self.begun = True
         if not self._spoken:
             self._spoken = True
-            self._connection.say(TtsAudioFormatFrame(self.seat.id, sample_rate))
+            self._connection.say(TtsAudioFormatFrame(self.served.id, sample_rate))
         for at in range(0, len(pcm), AUDIO_BYTES):
-            self._connection.say(TtsAudioFrame(self.seat.id, pcm[at : at + AUDIO_BYTES]))
+            self._connection.say(TtsAudioFrame(self.served.id, pcm[at : at + AUDIO_BYTES]))
 
     def event(self, node: str, type: str, pairs: tuple[tuple[str, str], ...]) -> None:
         said = tuple(NodeEventKeyValue(key, value) for key, value in pairs)
-        self._connection.say(NodeEvent(self.seat.id, node, type, said))
+        self._connection.say(NodeEvent(self.served.id, node, type, said))
 
     def complete(self, ending: Ending) -> None:
         """Say the last words."""
-        request_id, agent_id, debug_info = self.request_id, self.seat.id, ending.debug_info
+        request_id, agent_id, debug_info = self.request_id, self.served.id, ending.debug_info
         counts = (ending.tokens_generated, ending.tokens_prompt, ending.tokens_cached)
         last = b"" if self._final else answer_frame(request_id, agent_id, "", True, True)
         if debug_info and self._connection.behind:

@@ -216,7 +216,7 @@ class VoiceInput:
         missing = None
         try:
             if request.agent_id:
-                self.session.seat(request.agent_id)
+                self.session.served(request.agent_id)
         except TryllError as error:
             missing = error
 
@@ -302,13 +302,13 @@ class _Listener:
 
     def _interrupt(self) -> None:
         """Somebody speaks: the agent falls silent."""
-        seat = self._seat()
-        if seat is not None and seat.turn is not None:
-            seat.turn.cancel()
+        served = self._served()
+        if served is not None and served.turn is not None:
+            served.turn.cancel()
 
-    def _seat(self) -> ServedAgent | None:
+    def _served(self) -> ServedAgent | None:
         try:
-            return self._session.seat(self._agent_id)
+            return self._session.served(self._agent_id)
         except TryllError:
             return None
 
@@ -316,14 +316,14 @@ class _Listener:
         """Say to the agent what was heard. The end of the voice input makes no difference: the client was told it."""
         if self._voice.inputs.closed:
             return
-        seat = self._seat()
-        if seat is not None and seat.changing:
+        served = self._served()
+        if served is not None and served.changing:
             # It is for what the agent will be.
-            self._send_later(text, seat.next.append)
-        elif seat is not None and seat.turn is not None and self._barge_in:
+            self._send_later(text, served.next.append)
+        elif served is not None and served.turn is not None and self._barge_in:
             # It may have been interrupted already, and be on its last words.
-            seat.turn.cancel()
-            self._send_later(text, seat.when_idle)
+            served.turn.cancel()
+            self._send_later(text, served.when_idle)
         else:
             # Whatever is wrong is told from there: there is no such agent, or it is busy.
             self._session.handle(m.SendMessageRequest(0, self._agent_id, text), len(text), self._voice.id)
