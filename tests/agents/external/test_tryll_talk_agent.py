@@ -9,14 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.agents.helpers import MemoryJournal, play, request, text_of
 from tests.support.loop import until
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import Served, served
 from tests.support.tryll_voice import silence, tone, words
+from trunkline.agents.external.tryll import JOURNAL_KEY
+from trunkline.agents.external.tryll_talk import TryllTalk
 from trunkline.agents.external.tryll_talk_agent import OVER, TalkAgent
 from trunkline.agents.external.tryll_talk_options import TalkOptions
+from trunkline.core.agent import AddHistory
 from trunkline.core.approvals import Policy
-from trunkline.core.events import Envelope, Event, Failed, TextDelta, TurnEnded, UserMessage
+from trunkline.core.events import Envelope, Event, Failed, Notice, TurnEnded, UserMessage
 from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
 from trunkline.wires.tryll.drive import Sound
@@ -87,10 +91,6 @@ async def speaking(server: Served) -> AsyncIterator[Spoken]:
         await session.close()
 
 
-def text_of(events: list[Event]) -> str:
-    return "".join(event.text for event in events if isinstance(event, TextDelta))
-
-
 async def test_a_turn_follows_the_answer_that_the_server_has_begun(server: Served) -> None:
     async with speaking(server) as spoken:
         await spoken.say(3)
@@ -127,3 +127,27 @@ async def test_whoever_types_to_a_server_that_has_gone_is_told(server: Served) -
         assert "cannot be reached" in failed.message
         assert isinstance(ended, TurnEnded)
         assert ended.outcome == "error"
+
+
+async def test_what_the_host_says_came_before_is_told_to_the_server_once(server: Served) -> None:
+    async with speaking(server) as spoken:
+        await spoken.session.configure(AddHistory("Be kind."))
+        assert text_of(await spoken.turn("Hello.")) == "You said: Be kind.\n\nHello."
+        assert text_of(await spoken.turn("And now?")) == "You said: And now?"
+
+
+async def test_whoever_goes_on_is_told_if_the_server_does_not_know_what_was_said(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(self: TryllTalk, exchanges: object) -> None:
+        raise TryllError(3001, "It is too long.")
+
+    monkeypatch.setattr(TryllTalk, "restore", refuse)
+    journal = MemoryJournal()
+    journal.append({JOURNAL_KEY: ["Hello.", "Hi."]})
+    agent = TalkAgent(server.host, server.port, TalkOptions("mock", "mock", "mock"), Ears())
+    conversation = await agent.open(request(journal=journal, resumed=True))
+    events = await play(conversation, "Do you know me?")
+    await conversation.close()
+    assert events[0] == Notice("The server did not accept the earlier conversation: It is too long.")
+    assert text_of(events) == "You said: Do you know me?"
