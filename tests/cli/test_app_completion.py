@@ -77,5 +77,13 @@ def test_providers_sessions_graphs_and_the_models_that_are_here_are_completed() 
     assert completed("trunkline chat --resume my") == ["my-conv-123"]
     assert completed("trunkline graph run n") == ["n", "npc"]
     assert "npc" in completed("trunkline graph check n")
+    assert completed("trunkline tryll chat --graph n") == completed("trunkline tryll talk --graph n") == ["n", "npc"]
     assert completed("trunkline models pull smollm2-135m") == ["smollm2-135m"]
     assert "smollm2-135m" not in completed("trunkline models rm smol")
+
+
+def test_sessions_that_cannot_be_read_leave_the_line_alone() -> None:
+    asked = {"_TRUNKLINE_COMPLETE": "bash_complete", "COMP_WORDS": "trunkline chat --resume ", "COMP_CWORD": "3"}
+    for home in ({"TRUNKLINE_HOME": os.devnull}, {"TRUNKLINE_HOME": "", "XDG_STATE_HOME": "", "HOME": "relative"}):
+        done = subprocess.run([PROGRAM], env=os.environ | asked | home, capture_output=True, timeout=PATIENCE_SECONDS)
+        assert (done.stdout, done.stderr) == (b"", b"")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -271,3 +272,15 @@ def test_the_files_that_are_read_are_named_the_one_that_counts_most_first(worksp
     ]
     assert config("path").stdout.splitlines()[-1].split() == ["yes", "yours", user_file()]
     assert config("path", "--user").stdout == f"{user_file()}\n"
+
+
+def test_the_line_that_trusts_a_workspace_can_be_used_as_it_is_shown(
+    tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = tmp_path / 'a "b\\c'
+    odd.mkdir()
+    monkeypatch.chdir(odd)
+    (odd / "trunkline.toml").write_text('[default]\nmodel = "m"\n')
+    shown = re.search(r"say `(trust = .*)` at the top", config("check").output)
+    assert shown is not None
+    assert tomllib.loads(shown[1]) == {"trust": [str(odd)]}

@@ -19,6 +19,7 @@ be somebody else's work.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -227,7 +228,8 @@ class _Loader:
             self._projects,
             self._refused,
             "A workspace's file may only narrow what you have set: less, fewer, stricter. If you trust this directory, "
-            f'say `trust = ["{os.path.realpath(self._workspace)}"]` at the top of `{self._user_file}`.',
+            f"say `trust = [{json.dumps(os.path.realpath(self._workspace), ensure_ascii=False)}]` at the top of "
+            f"`{self._user_file}`.",
             self._schema,
         )
 

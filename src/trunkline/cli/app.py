@@ -157,9 +157,7 @@ def _run() -> int:
 
     guard_log()
     if "_TRUNKLINE_COMPLETE" in os.environ:
-        from trunkline.cli import bash_completion
-
-        bash_completion.register()
+        return _complete()
     try:
         result = app(prog_name="trunkline", standalone_mode=False)
     except click.Abort:
@@ -173,6 +171,21 @@ def _run() -> int:
         error.show()
         return error.exit_code
     return result if isinstance(result, int) else 0
+
+
+def _complete() -> int:
+    from trunkline.cli import bash_completion
+    from trunkline.core.faults import Fault
+
+    bash_completion.register()
+    try:
+        app(prog_name="trunkline", standalone_mode=False)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except (Fault, OSError):
+        # What cannot be read has nothing to offer, and the line that somebody is typing is no place to say why.
+        return EXIT_FAILED
+    return 0
 
 
 def _complain(text: str) -> None:

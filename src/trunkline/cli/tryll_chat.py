@@ -15,6 +15,7 @@ from trunkline.agents.external.tryll import TryllAgent
 from trunkline.base.printable import printable_line
 from trunkline.cli import chat, chat_options
 from trunkline.cli.chat_session import ChatOptions
+from trunkline.cli.graph_run import complete_graph
 from trunkline.cli.tryll import DEFAULT_LISTEN
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.wires.tryll.messages import InferenceEngine
@@ -34,7 +35,11 @@ INSTRUCTIONS = "You are a helpful assistant. Answer briefly, in plain words."
 server_options = chat_options.all_of(
     click.option("--model", metavar="NAME", help="The model that answers; one that the server has, by default."),
     click.option(
-        "--graph", "file", metavar="FILE", help="Talk to this graph (YAML), or to a bundled one: `npc`, `smith`."
+        "--graph",
+        "file",
+        metavar="FILE",
+        help="Talk to this graph (YAML), or to a bundled one: `npc`, `smith`.",
+        shell_complete=complete_graph,
     ),
     click.option(
         "--system-prompt",

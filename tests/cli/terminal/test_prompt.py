@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
+from prompt_toolkit.application import create_app_session
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
 
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.cli.terminal import prompt
-from trunkline.cli.terminal.prompt import ChatCompleter
+from trunkline.cli.terminal.prompt import ChatCompleter, InputPrompt
 
 
 def offered(text: str, workspace: Path) -> list[str]:
@@ -48,3 +53,11 @@ def test_a_history_that_grew_too_long_loses_its_older_half(tmp_path: Path) -> No
     assert prompt.LONGEST_HISTORY // 3 < len(kept) < prompt.LONGEST_HISTORY
     assert kept.startswith("# 2026")
     assert os.path.getsize(path) == len(kept)
+
+
+async def test_colours_in_what_is_pasted_are_left_out_and_fail_nothing(tmp_path: Path) -> None:
+    with create_pipe_input() as keyboard, create_app_session(keyboard, DummyOutput()):
+        reads = InputPrompt([], lambda command: [], str(tmp_path), mode=lambda: "default", on_mode=lambda: None)
+        keyboard.send_text("a\x1b[31mb\x1b[0m\x1b[<0;1;1Mc\r")
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            assert await reads.read() == "abc"

@@ -18,6 +18,7 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.styles import Style
 
 from trunkline.base import paths
@@ -178,6 +179,8 @@ class InputPrompt:
             self._on_mode()
             event.app.invalidate()
 
+        keys.add(Keys.Vt100MouseEvent)(_ignore)
+
         @keys.add("c-c")
         @keys.add("<sigint>")
         def _interrupt(event: KeyPressEvent) -> None:
@@ -193,6 +196,10 @@ class InputPrompt:
                     event.app.loop.call_later(LEAVE_SECONDS, event.app.invalidate)
 
         return keys
+
+
+def _ignore(event: KeyPressEvent) -> None:
+    """The mouse is not used. A colour in pasted text (`ESC [31m`) is taken for it, and failed as a bad position."""
 
 
 class ChatCompleter(Completer):
