@@ -1,4 +1,4 @@
-"""Completion of words with a colon, in a real bash."""
+"""Completion of words with a colon, in a real bash and as it asks for them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
+from click.shell_completion import CompletionItem
 
 from tests.cli.terminal.emulator import Emulator
+from trunkline.cli.bash_completion import ColonBashComplete
 
 pytestmark = [
     pytest.mark.process,
@@ -84,3 +87,26 @@ def test_what_stands_behind_a_colon_is_completed(bash: Bash) -> None:
     # All that can follow the colon, without what stands in front of it.
     bash.type(f"trunkline chat graph:{TAB}{TAB}")
     bash.sees("npc    smith")
+
+
+@pytest.mark.parametrize(
+    ("typed", "breaks", "offered"),
+    [
+        ("trunkline chat graph:sm", " :", "smith"),
+        ("trunkline chat graph:sm", " ", "graph:smith"),
+        # In quotes bash breaks no words.
+        ('trunkline chat "graph:sm', " :", "graph:smith"),
+        # Bash counts bytes.
+        ("trunkline -p ää chat graph:sm", " :", "smith"),
+    ],
+)
+def test_bash_is_offered_what_it_will_replace(
+    monkeypatch: pytest.MonkeyPatch, typed: str, breaks: str, offered: str
+) -> None:
+    monkeypatch.setenv("COMP_LINE", f"{typed} and the rest")
+    monkeypatch.setenv("COMP_POINT", str(len(typed.encode())))
+    monkeypatch.setenv("COMP_BREAKS", breaks)
+    complete = ColonBashComplete(click.Command("trunkline"), {}, "trunkline", "_TRUNKLINE_COMPLETE")
+    words, incomplete = complete.get_completion_args()
+    assert (words[-1], incomplete) == ("chat", "graph:sm")
+    assert complete.format_completion(CompletionItem("graph:smith")) == f"plain,{offered}"
