@@ -197,7 +197,11 @@ async def test_a_stopped_turn_ends_and_the_next_one_waits_for_the_process(sh: Sc
 
 async def test_a_session_that_is_closed_gives_the_program_one_signal_and_its_grace(sh: Script, tmp_path: Path) -> None:
     end = f"echo term >> {tmp_path}/heard; sleep 1; echo AGENT_SESSION:late; echo done >> {tmp_path}/heard; exit 0"
-    agent = sh(f"""trap '{end}' TERM; echo 'AGENT_PARTIAL:"x"'; sleep 600 & wait""", kill_grace_secs=PATIENCE_SECONDS)
+    # Not `wait`: a signal that comes just before it is heard when it is over.
+    agent = sh(
+        f"""trap '{end}' TERM; echo 'AGENT_PARTIAL:"x"'; while :; do sleep 0.1; done""",
+        kill_grace_secs=PATIENCE_SECONDS,
+    )
     session = await Session.open(agent, MemoryLog("s"), Policy())
     events = session.subscribe()
     session.submit(UserMessage("go"))
@@ -321,7 +325,8 @@ async def test_a_request_that_names_a_file_elsewhere_reaches_outside(
 
 async def test_the_session_is_kept_as_soon_as_it_is_known(sh: Script) -> None:
     journal = MemoryJournal()
-    script = """echo AGENT_SESSION:early; echo 'AGENT_PARTIAL:"x"'; trap 'sleep 0.1; exit 1' TERM; sleep 60 & wait"""
+    until_then = "trap 'sleep 0.1; exit 1' TERM; while :; do sleep 0.1; done"
+    script = f"""echo AGENT_SESSION:early; echo 'AGENT_PARTIAL:"x"'; {until_then}"""
     conversation = await sh(script).open(request(journal=journal))
     turn = conversation.turn(UserMessage("go"))
     assert await anext(turn) == core.TextDelta("x")
