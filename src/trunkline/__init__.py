@@ -111,6 +111,7 @@ if TYPE_CHECKING:
         ToolError,
         TooLong,
         TooManySteps,
+        UnknownAgent,
         UnknownCall,
         UnknownNode,
         Unsupported,
@@ -242,6 +243,7 @@ __all__ = [
     "TurnEnded",
     "TurnFailed",
     "TurnStarted",
+    "UnknownAgent",
     "UnknownCall",
     "UnknownNode",
     "Unsupported",
@@ -278,8 +280,8 @@ _HOMES = {
         "FixedParameter GraphError InternalError LocalProtocolError Mistyped ModelError ModelNotFetched "
         "NoEmbeddingModel NoLanguageModel NoModel NoRecognizer NoSpace NoVoice NodeFailed NotListening OutsideStorage "
         "ProtocolError ProviderError RemoteProtocolError SessionDamaged SessionExists SessionHeld SessionNotFound "
-        "StorageError StorageExists StorageMissing StorageNameInUse TooLong TooManySteps ToolError UnknownCall "
-        "UnknownNode Unsupported UtteranceTooLong WrongStorage"
+        "StorageError StorageExists StorageMissing StorageNameInUse TooLong TooManySteps ToolError UnknownAgent "
+        "UnknownCall UnknownNode Unsupported UtteranceTooLong WrongStorage"
     ),
     "trunkline.core.ids": "new_id",
     "trunkline.core.log": "EventLog MemoryLog SessionInfo SessionStore",

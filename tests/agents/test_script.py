@@ -192,7 +192,7 @@ PROBLEMS: dict[str, tuple[str, str]] = {
     ),
     "unknown key without a suggestion": (
         "zzz: 1\nturns: []",
-        "test.yaml:1:1: unknown key `zzz` in the script. The keys are `name`, `description`, `capabilities`, `turns`.",
+        "unknown key `zzz` in the script. The keys are `name`, `description`, `capabilities`, `verbatim`, `turns`.",
     ),
     "missing key": ("name: x", "test.yaml:1:1: the script needs the key `turns`."),
     "no steps": ("turns:\n - when: a", "test.yaml:2:4: `turns[0]` needs the key `steps`."),

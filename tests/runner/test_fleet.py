@@ -18,7 +18,7 @@ from trunkline.runner import engine, fleet, watching
 from trunkline.runner.config import RunnerConfig
 from trunkline.runner.cycle import IN_FLIGHT, CycleReport
 from trunkline.runner.engine import STOPPED, Cycles
-from trunkline.runner.fleet import AlreadyRunning, Fleet, FleetHome, NotStarted, UnknownAgent
+from trunkline.runner.fleet import AlreadyRunning, Fleet, FleetHome, NotInFleet, NotStarted
 from trunkline.runner.keys import SERVICE
 
 FAILS = CycleReport(error="the model is away")
@@ -264,7 +264,7 @@ async def test_a_change_of_the_configuration_counts_at_once_and_is_kept(tmp_path
 
 async def test_a_change_that_cannot_work_changes_nothing(tmp_path: Path) -> None:
     agents, runners = make(tmp_path)
-    with pytest.raises(UnknownAgent):
+    with pytest.raises(NotInFleet):
         await agents.configure("a1", {})
     await agents.start(config())
     wrong: tuple[dict[str, Any], ...] = (
@@ -284,7 +284,7 @@ async def test_one_cycle_of_an_agent_that_is_not_running(tmp_path: Path) -> None
     assert await agents.run_once(None, config()) == CycleReport()
     assert runners.made[0].closed
     assert (await watching.status(agents))["agentCount"] == 0
-    with pytest.raises(UnknownAgent):
+    with pytest.raises(NotInFleet):
         await agents.run_once("a1", None)
 
 

@@ -47,6 +47,7 @@ SAMPLES: dict[str, core.Event] = {
     "GrantRevoked": core.GrantRevoked("edit"),
     "HistoryInjected": core.HistoryInjected("before"),
     "ToolJudged": core.ToolJudged("c1", "Read", "info", {"file_path": "a.txt"}, "Read a.txt", "allow"),
+    "StopAsked": core.StopAsked("ana"),
     "Journaled": core.Journaled({"block": 1}),
     "JournalReplaced": core.JournalReplaced(({"block": 1},)),
     "Checkpointed": core.Checkpointed({"turns": 1}),

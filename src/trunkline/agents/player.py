@@ -194,7 +194,8 @@ class Player:
             ]
         for use in uses:
             steps, more_words = use.result()
-            await self._steps(steps, {**words, **more_words})
+            # Without any words, nothing is a placeholder.
+            await self._steps(steps, {**words, **more_words} if words else words)
 
     async def _see_through(
         self, call: ScriptCall, call_id: str, answer: asyncio.Future[Decision], words: Words

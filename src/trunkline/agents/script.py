@@ -40,6 +40,7 @@ _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scripts")
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 Status = Literal["success", "error"]
+Answer = Literal["approve", "deny"]
 
 #: The tools whose category the protocol document fixes (1.5); for any other the script must say it.
 CATEGORIES: dict[str, Category] = {
@@ -88,6 +89,8 @@ class ScriptCall(Value):
     metadata: Mapping[str, Any] | None = None
     approved: tuple[ScriptStep, ...] = ()
     denied: tuple[ScriptStep, ...] = ()
+    answer: Answer = "approve"
+    """What a person said to it when it was recorded; a replay says that again."""
 
 
 class UseTools(ScriptStep):
@@ -119,6 +122,8 @@ class ScriptTurn(Value):
     when: re.Pattern[str] | None = None
     usage: Usage | None = None
     outcome: Outcome = "success"
+    message: str | None = None
+    """What it answered when it was recorded; a replay says that again."""
 
 
 class Script(Value):
@@ -127,6 +132,8 @@ class Script(Value):
     name: str
     turns: tuple[ScriptTurn, ...]
     capabilities: Capabilities
+    verbatim: bool = False
+    """Its texts are said as they stand: nothing in them is a placeholder."""
 
 
 def bundled() -> list[str]:
@@ -162,8 +169,9 @@ def parse(data: bytes, file: str, name: str = "script") -> Script:
 
 
 def _script(part: Part, name: str) -> Script:
-    found = part.members(("name", "description", "capabilities", "turns"), required=("turns",))
-    turns = tuple(_turn(turn) for turn in found["turns"].items())
+    found = part.members(("name", "description", "capabilities", "verbatim", "turns"), required=("turns",))
+    verbatim = "verbatim" in found and found["verbatim"].flag()
+    turns = tuple(_turn(turn, verbatim=verbatim) for turn in found["turns"].items())
     if not turns:
         raise found["turns"].wrong("must hold at least one turn.")
     for note in ("name", "description"):
@@ -173,6 +181,7 @@ def _script(part: Part, name: str) -> Script:
         name=found["name"].text() if "name" in found else name,
         turns=turns,
         capabilities=_capabilities(found.get("capabilities"), turns),
+        verbatim=verbatim,
     )
 
 
@@ -212,15 +221,16 @@ def _thinks(steps: Iterable[ScriptStep]) -> bool:
     return False
 
 
-def _turn(part: Part) -> ScriptTurn:
-    found = part.members(("when", "steps", "usage", "outcome"), required=("steps",))
+def _turn(part: Part, *, verbatim: bool) -> ScriptTurn:
+    found = part.members(("when", "message", "steps", "usage", "outcome"), required=("steps",))
     when = _pattern(found["when"]) if "when" in found else None
-    steps = _steps(found["steps"], (*WORDS, *(when.groupindex if when else ())))
+    steps = _steps(found["steps"], () if verbatim else (*WORDS, *(when.groupindex if when else ())))
     return ScriptTurn(
         steps=steps,
         when=when,
         usage=_usage(found["usage"]) if "usage" in found else None,
         outcome=_outcome(found.get("outcome"), steps),
+        message=found["message"].text() if "message" in found else None,
     )
 
 
@@ -310,8 +320,8 @@ def _call(part: Part, names: tuple[str, ...]) -> ScriptCall:
         category=_chosen(found["category"], Category) if "category" in found else CATEGORIES[name],
         args=found["args"].object() if "args" in found else {},
         description=_one_line(found["description"]) if "description" in found else name,
-        approved=_steps(after["approved"], (*names, "output")) if "approved" in after else (),
-        denied=_steps(after["denied"], (*names, "reason")) if "denied" in after else (),
+        approved=_steps(after["approved"], names and (*names, "output")) if "approved" in after else (),
+        denied=_steps(after["denied"], names and (*names, "reason")) if "denied" in after else (),
     )
     return call.replace(**_outcome_of_call(found))
 
@@ -326,6 +336,7 @@ def _outcome_of_call(found: Mapping[str, Part]) -> dict[str, Any]:
         "output_type": lambda part: _chosen(part, OutputType),
         "status": lambda part: _chosen(part, Status),
         "metadata": Part.object,
+        "answer": lambda part: _chosen(part, Answer),
     }
     return {key: check(found[key]) for key, check in read.items() if key in found}
 
@@ -345,8 +356,8 @@ def _one_line(part: Part) -> str:
 
 
 def _filled(part: Part, names: tuple[str, ...]) -> Part:
-    """The part, whose placeholders are all known."""
-    for name in placeholders.names_in(part.value):
+    """The part, whose placeholders are all known. Without any names, nothing is one."""
+    for name in placeholders.names_in(part.value) if names else ():
         if name not in names:
             hint = suggestion(name, names) or f" Here are {listed(names)}."
             raise part.wrong(f"has the placeholder `{{{{{name}}}}}`, which means nothing here.{hint}")

@@ -63,13 +63,17 @@ class ScriptedConversation:
     def turn(self, message: UserMessage) -> AsyncIterator[Event]:
         # Here and not in the generator, which runs later: a `cancel` in between counts.
         turn, groups = self._choose(message)
-        words = {
-            "input": message.text,
-            "turn": str(self._place.messages),
-            "history": "\n".join(self._history),
-            "files": ", ".join(message.files),
-            **groups,
-        }
+        words = (
+            {}
+            if self._script.verbatim
+            else {
+                "input": message.text,
+                "turn": str(self._place.messages),
+                "history": "\n".join(self._history),
+                "files": ", ".join(message.files),
+                **groups,
+            }
+        )
         player = Player(
             turn,
             words,

@@ -18,6 +18,8 @@ from trunkline.base import open_files
 if TYPE_CHECKING:
     from uvicorn import Server
 
+    from trunkline.base.asgi_protocol import Refusal
+
 #: How long answers that have begun may take when the server is to stop.
 GRACE_SECONDS = 4
 #: Connections that the system keeps for us while we are busy: enough for a burst of clients.
@@ -56,24 +58,44 @@ async def serve(
         CannotListen: it cannot listen there.
         ModuleNotFoundError: uvicorn is not installed, or for WebSockets `websockets`.
     """
-    with _listening(host, port) as listener:
-        server = _server(app, lambda: reachable(host, listener.getsockname()[1]), websockets)
-        serving = asyncio.create_task(server.serve([listener]), name="server")
-        waiting = asyncio.create_task(stop.wait(), name="wait for stop")
-        try:
-            await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            waiting.cancel()
-            server.should_exit = True
-            stopping()
-            await asyncio.wait({serving})
-        serving.result()
+    with listening(host, port) as listener:
+        begun = partial(reachable, host, listener.getsockname()[1])
+        await serve_on(app, listener, stop, begun, stopping=stopping, websockets=websockets)
 
 
-def _server(app: Any, started: Callable[[], None], websockets: int) -> Server:
+async def serve_on(
+    app: Any,
+    listener: socket.socket,
+    stop: asyncio.Event,
+    reachable: Callable[[], None] = lambda: None,
+    *,
+    stopping: Callable[[], None] = lambda: None,
+    websockets: int = 0,
+    refusal: Refusal | None = None,
+) -> None:
+    """The same on a socket that listens already, of any kind. It stays the caller's to close.
+
+    `refusal`: how is told what is refused before the application hears of it, if not as `{"error": text}`.
+    """
+    server = _server(app, reachable, websockets, refusal)
+    serving = asyncio.create_task(server.serve([listener]), name="server")
+    waiting = asyncio.create_task(stop.wait(), name="wait for stop")
+    try:
+        await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+        server.should_exit = True
+        stopping()
+        await asyncio.wait({serving})
+    serving.result()
+
+
+def _server(app: Any, started: Callable[[], None], websockets: int, refusal: Refusal | None) -> Server:
     import uvicorn
 
-    from trunkline.base.asgi_protocol import BoundedHttp, ConnectionLimit
+    from trunkline.base.asgi_protocol import BoundedHttp, ConnectionLimit, plain
+
+    protocol = partial(BoundedHttp, room=ConnectionLimit(most_connections()), refusal=refusal or plain)
 
     class Quiet(uvicorn.Server):
         """Says when it is ready, and nothing else."""
@@ -90,7 +112,7 @@ def _server(app: Any, started: Callable[[], None], websockets: int) -> Server:
     return Quiet(
         uvicorn.Config(
             app,
-            http=cast("type[asyncio.Protocol]", partial(BoundedHttp, room=ConnectionLimit(most_connections()))),
+            http=cast("type[asyncio.Protocol]", protocol),
             ws="websockets-sansio" if websockets else "none",
             ws_max_size=websockets,
             ws_per_message_deflate=False,
@@ -111,7 +133,12 @@ def most_connections() -> int:
 
 
 @contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket that listens there as long as the block lasts; port 0 for any that is free.
+
+    Raises:
+        CannotListen: it cannot be had.
+    """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # With its protocol, which asyncio looks at before it sends small packets at once: else answers take 40 ms.

@@ -8,6 +8,8 @@ silent for the longest; who comes is not refused, unless all others are at work.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -28,6 +30,14 @@ REST_SECONDS = 5.0
 #: When to try again while all connections are at work, in seconds.
 _RETRY_SECONDS = 5
 
+#: Gives the members of the JSON object that tells of a refusal: its status, and why.
+Refusal = Callable[[int, str], Mapping[str, Any]]
+
+
+def plain(status: int, message: str) -> Mapping[str, Any]:
+    """The reason alone."""
+    return {"error": message}
+
 
 class ConnectionLimit:
     """The connections of a server: how many there may be, and which of them are silent, longest first."""
@@ -40,9 +50,10 @@ class ConnectionLimit:
 class BoundedHttp(HttpToolsProtocol):
     """Closes a connection whose next request does not come to its body in time or within bounds."""
 
-    def __init__(self, *args: Any, room: ConnectionLimit, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, room: ConnectionLimit, refusal: Refusal = plain, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._room = room
+        self._refusal = refusal
         self._bytes = 0
         """Of the head, or of what is left of a body."""
         self._timer: asyncio.TimerHandle | None = None
@@ -57,7 +68,7 @@ class BoundedHttp(HttpToolsProtocol):
             if self._room.silent:
                 next(iter(self._room.silent))._cut_off()
             else:
-                self.app = _busy
+                self.app = partial(_busy, self._refusal)
         self._fall_silent()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -73,7 +84,7 @@ class BoundedHttp(HttpToolsProtocol):
                 self._cut_off()
 
     def send_400_response(self, msg: str) -> None:
-        body = jsontext.dumps({"error": msg})
+        body = jsontext.dumps(self._refusal(400, msg))
         head = f"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
         self.transport.write(f"{head}connection: close\r\n\r\n".encode() + body)
         self.transport.close()
@@ -160,10 +171,10 @@ class _Patient:
         self._protocol.finish(self._cycle)
 
 
-async def _busy(scope: Any, receive: Any, send: Any) -> None:
+async def _busy(refusal: Refusal, scope: Any, receive: Any, send: Any) -> None:
     """Answers in the place of the application."""
     headers = {"content-type": "application/json", "retry-after": str(_RETRY_SECONDS), "connection": "close"}
-    body = jsontext.dumps({"error": "Too many connections. Try again later."})
+    body = jsontext.dumps(refusal(503, "Too many connections. Try again later."))
     raw = [(name.encode(), value.encode()) for name, value in (headers | {"content-length": str(len(body))}).items()]
     await send({"type": "http.response.start", "status": 503, "headers": raw})
     await send({"type": "http.response.body", "body": body})

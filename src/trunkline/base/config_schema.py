@@ -43,6 +43,10 @@ class Kind(Value):
 
 #: Those that have a section of their own.
 SERVICES = ("bridge", "network", "runner", "tryll")
+#: Those that tell an exchange something.
+EXCHANGE = ("exchange", "agents", "wires", "people")
+#: Those that are not the coding agent's.
+OTHERS = (*SERVICES, *EXCHANGE)
 
 Schema: TypeAlias = Mapping[str, "Kind | Schema"]
 Keys: TypeAlias = tuple[str, ...]
@@ -194,8 +198,8 @@ SCHEMA: Schema = {
     "session": {"enabled": SWITCH.narrowing(only_off)},
     "compact": {"enabled": SWITCH, "context_window": COUNT, "threshold_pct": PERCENT},
     "prices": {ANY: WholeTable(dict.fromkeys(("input", "output", "cache_read", "cache_write"), PRICE))},
-    # Each service reads its own, and knows its keys.
-    **{service: {ANY: ANYTHING} for service in SERVICES},
+    # Each reader of those knows their keys.
+    **{section: {ANY: ANYTHING} for section in OTHERS},
 }
 
 

@@ -15,14 +15,14 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from trunkline.base.config_schema import ANY, SCHEMA, SERVICES, Keys, Kind, Schema
+from trunkline.base.config_schema import ANY, OTHERS, SCHEMA, Keys, Kind, Schema
 
 
 def restrict(table: Mapping[str, Any], schema: Schema = SCHEMA) -> tuple[dict[str, Any], tuple[Keys, ...]]:
     """A checked table without what is not for projects, and the paths of that."""
     refused: list[Keys] = []
-    # What is said of services is for them to heed or to refuse.
-    mine = {key: value for key, value in table.items() if key not in SERVICES or schema is not SCHEMA}
+    # What is said of services is for them to heed or to refuse; an exchange is told by a file that its user names.
+    mine = {key: value for key, value in table.items() if key not in OTHERS or schema is not SCHEMA}
     return _walk(mine, schema, (), refused), tuple(refused)
 
 

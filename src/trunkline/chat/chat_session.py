@@ -141,7 +141,7 @@ class ChatSession:
         """
         if self.session is None:
             raise UnknownCall("The session is closed.")
-        self.session.answer(call_id, decision)
+        self.session.answer(call_id, decision, self._context.opener.person)
 
     async def learnt(self, session: Session) -> None:
         """Keep what the agent calls the session, for people who look for it."""
@@ -177,7 +177,7 @@ class ChatSession:
         async with self._opening:
             session, self.session = self.session, None
             if session is not None:
-                await session.close()
+                await self._context.opener.close(session)
 
     def _keep(self, kept: KeptChat) -> None:
         if kept != self.kept:

@@ -52,6 +52,9 @@ class Opener:
         self.limiter = TurnLimiter()
         """For the turns of all bridges that open their sessions here."""
 
+    person = ""
+    """Who answers what is asked, in sessions that others share."""
+
     async def open(self, name: str, session_id: str | None = None, *, chat: str = "") -> Session:
         """A new session with the agent of that name, or the one of that id. `chat` is what agents call the chat.
 
@@ -83,6 +86,10 @@ class Opener:
             else:
                 log.close()
             raise
+
+    async def close(self, session: Session) -> None:
+        """End a session that `open` gave. It can be opened again."""
+        await session.close()
 
     async def check(self, name: str) -> str:
         """Whether the agent of that name can be made and, as far as it knows, answer: what it is, for people.

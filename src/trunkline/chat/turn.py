@@ -125,7 +125,7 @@ class ChatTurn:
         given = session.state.agent_session
         session.attach(view)
         try:
-            session.submit(message)
+            view.turn = session.submit(message)
             self._session = session
             if self.stopping.is_set():
                 session.stop()

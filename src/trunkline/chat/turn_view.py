@@ -54,6 +54,8 @@ class TurnView:
         answer: StreamedAnswer | None = None,
     ) -> None:
         """The answer to `note` goes to the channel, and questions to `prompts`. `answer` is one that was begun."""
+        self.turn: int | None = None
+        """Which one it shows: the session may have others, of others. None: all."""
         self.ended = asyncio.Event()
         self.outcome: events.Outcome = "unknown"
         self.failures: list[str] = []
@@ -78,6 +80,8 @@ class TurnView:
 
     def show(self, envelopes: Sequence[Envelope]) -> None:
         for envelope in envelopes:
+            if self.turn not in (None, envelope.turn):
+                continue
             try:
                 self._take(envelope.event)
             except Fault as fault:

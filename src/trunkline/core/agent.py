@@ -100,6 +100,13 @@ class Journal(Protocol):
 class Meter(Protocol):
     """What a conversation costs, and whether it may cost more."""
 
+    def admit(self) -> None:
+        """To be asked once for each message that an agent is to answer, and counts it.
+
+        Raises:
+            BudgetExceeded: it may not be answered.
+        """
+
     def check(self) -> None:
         """To be asked before each model call, and before whatever else costs.
 

@@ -208,6 +208,14 @@ class ToolJudged(Event):
     outside: bool = False
 
 
+class StopAsked(Event):
+    """Private: somebody stopped the turn in progress, in a session that several share."""
+
+    private: ClassVar[bool] = True
+
+    by: str
+
+
 class Journaled(Event):
     """Private: a record that the agent keeps for itself, such as a provider's content blocks."""
 
@@ -254,6 +262,7 @@ EVENTS: tuple[type[Event], ...] = (
     GrantRevoked,
     HistoryInjected,
     ToolJudged,
+    StopAsked,
     Journaled,
     JournalReplaced,
     Checkpointed,

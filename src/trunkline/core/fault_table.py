@@ -33,6 +33,7 @@ TABLE: dict[str, WireForm] = {
     "session_not_found": WireForm("config_error", False, 1, 404, 3001),
     "session_held": WireForm("config_error", True, 1, 409, 3004),
     "session_damaged": WireForm("config_error", False, 1, 500, 3003),
+    "unknown_agent": WireForm("config_error", False, 1, 404, 3003),
     "graph": WireForm("config_error", False, 1, 400, 3003),
     "unknown_node": WireForm("config_error", False, 1, 404, 3005),
     "fixed_parameter": WireForm("config_error", False, 1, 409, 3006),

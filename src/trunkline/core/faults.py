@@ -10,6 +10,7 @@
     │   ├── SessionNotFound      there is nothing to resume
     │   ├── SessionHeld          another process has it open
     │   ├── SessionDamaged       the log cannot be read
+    │   ├── UnknownAgent         nobody here has that name
     │   ├── GraphError           a graph that cannot work
     │   │   ├── UnknownNode      it has no node of that name
     │   │   ├── FixedParameter   this one cannot change once the agent is there
@@ -156,6 +157,12 @@ class SessionDamaged(ConfigError):
     """The session's log cannot be read."""
 
     kind = "session_damaged"
+
+
+class UnknownAgent(ConfigError):
+    """There is no agent of that name here."""
+
+    kind = "unknown_agent"
 
 
 class GraphError(ConfigError):

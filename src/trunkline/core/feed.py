@@ -40,8 +40,12 @@ class Subscription:
 
     def show(self, envelopes: Sequence[Envelope]) -> None:
         """Some more events; makes room if there is none."""
-        for envelope in envelopes:
-            self._accept(envelope)
+        if len(self._queue) + len(envelopes) < self._length - 1:
+            # Almost always, and there may be a hundred watchers.
+            self._queue.extend(envelopes)
+        else:
+            for envelope in envelopes:
+                self._accept(envelope)
         self._wake.set()
 
     async def drain(self) -> None:

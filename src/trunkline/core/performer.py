@@ -174,6 +174,19 @@ class Performer:
             self._recorder.emit(0, HistoryInjected(change.text))
             if not done.done():
                 done.set_result(None)
+        await self._let_go()
+
+    async def leave(self) -> None:
+        """Let go of the agent in the middle of a turn, of which nothing more is heard. Bounded in time."""
+        self._closed = True
+        self._stop_pulse()
+        self._leaving = self._pump_turn
+        for task in (self._worker, self._ender, self._pump):
+            if task is not None:
+                await _unwound(task, 0)
+        await self._let_go()
+
+    async def _let_go(self) -> None:
         if self.conversation is not None:
             seconds: float = getattr(self.conversation, "close_seconds", CLOSE_SECONDS)
             closing = self._loop.create_task(_awaited(self.conversation.close()), name="close the agent")

@@ -76,6 +76,7 @@ class Recorder:
         self._syncing: asyncio.Task[None] | None = None
         self._log_broken = False
         self._closed = False
+        self._frozen = False
         self._since_checkpoint = restored.records * RECORD_BYTES if restored else 0
         self._checkpoint_size = len(jsontext.dumps(self.state.snapshot())) if restored else 0
 
@@ -103,6 +104,8 @@ class Recorder:
         Raises:
             TypeError: it holds something that is not JSON. It is neither logged nor shown.
         """
+        if self._frozen:
+            return
         if self._redact is None:
             self._record(turn, event)
         else:
@@ -139,6 +142,10 @@ class Recorder:
         if self._first_end is not None:
             self._syncing = self._loop.create_task(self._sync(), name="sync the log")
 
+    def freeze(self) -> None:
+        """Record no more: what an agent says that is let go of in the middle of its turn."""
+        self._frozen = True
+
     def forget_unshown(self) -> None:
         """What was emitted so far is for the log alone: it belongs to a time before anybody watched."""
         self._held.clear()
@@ -148,10 +155,14 @@ class Recorder:
         """Wait until everything that was emitted so far has been shown."""
         await self._all_shown.wait()
 
+    @property
+    def shown_seq(self) -> int:
+        """The number of the latest event that has been shown, or would have been."""
+        return self._held[0].seq - 1 if self._held else self.seq
+
     def subscribe(self, length: int) -> Subscription:
         """A watcher of what comes; of nothing, when the session is closed."""
-        shown = self._held[0].seq - 1 if self._held else self.seq
-        subscription = Subscription(self._unsubscribe, length, after=shown)
+        subscription = Subscription(self._unsubscribe, length, after=self.shown_seq)
         self.sinks.append(subscription)
         if self._closed:
             subscription.close()
@@ -173,7 +184,7 @@ class Recorder:
 
     def checkpoint_if_due(self) -> None:
         """Between turns: write down what resuming needs, if enough has happened since the last time."""
-        if self._since_checkpoint < max(CHECKPOINT_BYTES, CHECKPOINT_RATIO * self._checkpoint_size):
+        if self._frozen or self._since_checkpoint < max(CHECKPOINT_BYTES, CHECKPOINT_RATIO * self._checkpoint_size):
             return
         checkpoint = Checkpointed(self.state.snapshot())
         self._checkpoint_size = self._log.append(Envelope(self.session, self.seq + 1, 0, self._clock(), checkpoint))

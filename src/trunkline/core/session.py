@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trunkline.base.vocabulary import Mode
@@ -23,6 +23,7 @@ from trunkline.core.events import (
     Gap,
     Journaled,
     JournalReplaced,
+    StopAsked,
     ToolCancelled,
     ToolRequested,
     TurnEnded,
@@ -132,6 +133,16 @@ class Session:
         return Capabilities() if self._agent is None else self._agent.capabilities
 
     @property
+    def turn(self) -> int:
+        """The number of the turn in progress; 0 between turns."""
+        return self._turns.turn
+
+    @property
+    def seq(self) -> int:
+        """The number of the latest event."""
+        return self._recorder.seq
+
+    @property
     def mode(self) -> Mode:
         """The approval mode."""
         return self._turns.policy.mode
@@ -169,22 +180,37 @@ class Session:
         return self._watch(self._recorder.subscribe(length), since)
 
     async def _watch(self, live: Subscription, since: int | None) -> AsyncIterator[Envelope | Gap]:
-        seen = since or 0
+        # What is on its way to the disk has a number already, and is shown later to those who do not know it.
+        seen = min(since or 0, self.seq)
         try:
             if since is not None:
-                for read, item in enumerate(self._recorder.read(since, live.after), 1):
-                    yield item
-                    seen = item.last if isinstance(item, Gap) else item.seq
-                    if read % EVENTS_PER_TICK == 0:
-                        await asyncio.sleep(0)
-        except ValueError:
-            # The log was closed in the middle.
-            yield Gap(seen + 1, live.after)
-        try:
+                try:
+                    for read, item in enumerate(self._recorder.read(seen, live.after), 1):
+                        yield item
+                        seen = item.last if isinstance(item, Gap) else item.seq
+                        if read % EVENTS_PER_TICK == 0:
+                            await asyncio.sleep(0)
+                except ValueError:
+                    # The log was closed in the middle.
+                    yield Gap(seen + 1, live.after)
             async for item in live:
-                yield item
+                if (item.last if isinstance(item, Gap) else item.seq) > seen:
+                    yield item
         finally:
             live.close()
+
+    @property
+    def shown(self) -> int:
+        """The number of the latest event that watchers were shown: what comes to a new one has higher numbers."""
+        return self._recorder.shown_seq
+
+    def read(self, since: int, until: int) -> Iterator[Envelope | Gap]:
+        """The public events from the log, after one sequence number and up to another.
+
+        Raises:
+            ValueError: the session was closed.
+        """
+        return self._recorder.read(since, until)
 
     def clean(self, text: str) -> str:
         """A text for the peer that is no event, without secrets."""
@@ -204,6 +230,7 @@ class Session:
             AgentBusy: a turn is in progress and this session does not queue, far too many messages wait already, or
                 the session is closed. The message was not taken.
         """
+        self._turns.check_room()
         actions = self._turns.submit(message, refusal or self._over_budget())
         number = self._turns.latest
         self._performer.apply(actions)
@@ -212,7 +239,7 @@ class Session:
     def _over_budget(self) -> faults.Fault | None:
         try:
             if self._meter is not None:
-                self._meter.check()
+                self._meter.admit()
         except faults.BudgetExceeded as fault:
             return fault
         return None
@@ -241,8 +268,13 @@ class Session:
         """Take back what was granted: later calls need approval again. One that is not there is ignored."""
         self._performer.apply(self._turns.revoke(grant))
 
-    def stop(self) -> None:
-        """Stop the turn in progress and drop the queue. The turn ends within a second; the session lives on."""
+    def stop(self, by: str = "") -> None:
+        """Stop the turn in progress and drop the queue. The turn ends within a second; the session lives on.
+
+        `by`: who does, where several may; the log keeps it.
+        """
+        if by and self.status in (State.RUNNING, State.AWAITING_APPROVAL):
+            self._recorder.emit(self.turn, StopAsked(by))
         self._performer.apply(self._turns.stop())
 
     def break_off(self, fault: faults.Fault) -> None:
@@ -255,6 +287,10 @@ class Session:
         The future raises a `Fault` if it did not work: `Unsupported` if the agent cannot do that.
         """
         return self._performer.configure(change)
+
+    async def settled(self) -> None:
+        """Wait until everything that has happened is in the log and was shown."""
+        await self._recorder.shown()
 
     async def at_rest(self) -> None:
         """Wait until no turn is in progress, none is queued, and the end of the last one has been shown."""
@@ -270,6 +306,24 @@ class Session:
             closing = self._close(keep_unused)
             self._closing = asyncio.get_running_loop().create_task(closing, name="close the session")
         await asyncio.shield(self._closing)
+
+    async def suspend(self) -> None:
+        """Let go of the agent and the log, so that whoever opens the session next finds it as after a crash.
+
+        A turn in which a person is asked stays open, if the agent can go on with it; every other one is ended as by
+        `close`. Messages that wait are neither answered nor refused: whoever has taken them in must have kept them.
+        """
+        self._turns.forget_queue()
+        goes_on = self._agent is not None and self._agent.capabilities.continues and self._waiting() is not None
+        if self._closing is None and goes_on and self.status is State.AWAITING_APPROVAL:
+            self._closing = asyncio.get_running_loop().create_task(self._suspend(), name="suspend the session")
+        await self.close()
+
+    async def _suspend(self) -> None:
+        self.ending()
+        self._recorder.freeze()
+        await self._performer.leave()
+        await self._recorder.close()
 
     def ending(self) -> None:
         """Let a process that waits for this session know that `close` will be called soon."""

@@ -146,14 +146,9 @@ class Turns:
             AgentBusy: a turn is in progress and this wire does not queue, far too many messages wait already, or the
                 session is closed. The message was not taken.
         """
-        if self.state is State.CLOSED:
-            raise AgentBusy("The session is closed.")
-        if self.state is not State.IDLE and self._busy == "reject":
-            raise AgentBusy("The agent is busy with another message.")
+        self.check_room()
         if self.state is not State.IDLE and self._busy == "skip":
             return []
-        if len(self._queue) >= MAX_WAITING:
-            raise AgentBusy(f"{MAX_WAITING} messages are waiting: this one was not taken.")
         if self.closing:
             refusal = AgentBusy("The session is closing.")
         elif len(self._queue) >= MAX_QUEUED or self._queued_chars > MAX_QUEUED_CHARS:
@@ -162,6 +157,20 @@ class Turns:
         self._queue.append(self._new(message, refusal))
         self._queued_chars += len(message.text)
         return self._next() if self.state is State.IDLE else []
+
+    def check_room(self) -> None:
+        """Raise `AgentBusy` if a message would not be taken."""
+        if self.state is State.CLOSED:
+            raise AgentBusy("The session is closed.")
+        if self.state is not State.IDLE and self._busy == "reject":
+            raise AgentBusy("The agent is busy with another message.")
+        if len(self._queue) >= MAX_WAITING:
+            raise AgentBusy(f"{MAX_WAITING} messages are waiting: this one was not taken.")
+
+    def forget_queue(self) -> None:
+        """Leave the messages that wait to somebody else."""
+        self._queue.clear()
+        self._queued_chars = 0
 
     def go_on(self, number: int, message: UserMessage, waiting: Sequence[ToolRequested]) -> list[Action]:
         """Go on with a turn in which an earlier process was asking a person. Before anything else."""

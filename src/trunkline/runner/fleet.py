@@ -47,7 +47,7 @@ class NotStarted(FleetError):
     """The agent was started, and does not run: somebody stopped it, or the launcher."""
 
 
-class UnknownAgent(FleetError):
+class NotInFleet(FleetError):
     """This launcher does not run the agent, or does not know it."""
 
 
@@ -318,7 +318,7 @@ class Fleet:
         if agent_id is None and len(self.engines) == 1:
             return next(iter(self.engines.values()))
         if agent_id is None or agent_id not in self.engines:
-            raise UnknownAgent(agent_id or "")
+            raise NotInFleet(agent_id or "")
         return self.engines[agent_id]
 
 

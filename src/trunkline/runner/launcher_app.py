@@ -21,7 +21,7 @@ from trunkline.core.fault_table import form_of
 from trunkline.core.faults import Fault
 from trunkline.runner import watching
 from trunkline.runner.cycle import CycleReport
-from trunkline.runner.fleet import AlreadyRunning, Fleet, NotStarted, UnknownAgent
+from trunkline.runner.fleet import AlreadyRunning, Fleet, NotInFleet, NotStarted
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class LauncherApp:
             return _json(409, {"error": str(error)})
         except NotStarted as error:
             return _json(503, {"error": str(error)})
-        except UnknownAgent as error:
+        except NotInFleet as error:
             if not str(error):
                 return _json(400, {"error": "agentId is required"})
             return _json(404, {"error": f"No agent `{str(error)[:80]}` is running here"})

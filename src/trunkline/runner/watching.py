@@ -10,7 +10,7 @@ from typing import Any
 from trunkline.core.faults import Fault, UnknownCall
 from trunkline.runner import commlog, config_parts
 from trunkline.runner.chain.performer import TxPerformer
-from trunkline.runner.fleet import Fleet, UnknownAgent
+from trunkline.runner.fleet import Fleet, NotInFleet
 from trunkline.tools.threads import in_thread
 
 #: Entries of a log that one answer holds.
@@ -75,7 +75,7 @@ def _log_path(fleet: Fleet, agent_id: str) -> str:
     if agent_id in fleet.engines:
         return fleet.engines[agent_id].runner.log_path
     if agent_id not in fleet.resting:
-        raise UnknownAgent(agent_id)
+        raise NotInFleet(agent_id)
     configured = {"log": fleet.resting[agent_id].known.config.get("log")}
     path = config_parts.resolved(configured, os.environ)["log"]
     if not isinstance(path, str) or not path.strip():

@@ -98,6 +98,21 @@ class FileStore:
         _check_id(found.info.id, session)
         return found
 
+    def remove(self, session: str) -> None:
+        """Forget a session for good.
+
+        Raises:
+            SessionNotFound: there is none of that id.
+            SessionHeld: another process has it open.
+            ConfigError: it cannot be opened.
+            OSError: it cannot be removed.
+        """
+        held = self.open(session)
+        try:
+            os.unlink(self._path(session))
+        finally:
+            held.close()
+
     def latest(self, workspace: str, agent: str | None = None) -> str:
         """The session used last in a directory; with `agent`, that agent's, unless there are only others'."""
         found: SessionInfo | None = None

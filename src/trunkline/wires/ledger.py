@@ -56,6 +56,7 @@ CONCEPTS: tuple[Concept, ...] = (
     Concept("GrantRevoked", "events", "what was granted needs approval again"),
     Concept("HistoryInjected", "events", "the host told what was said before"),
     Concept("ToolJudged", "events", "a request that the approval policy answered by itself, private"),
+    Concept("StopAsked", "events", "who stopped a turn that several share, private"),
     Concept("Journaled", "events", "the agent's own record, private"),
     Concept("JournalReplaced", "events", "the agent's records after a compaction, private"),
     Concept("Checkpointed", "events", "what resuming needs, private"),

@@ -29,6 +29,7 @@ CELLS: Mapping[str, Cell] = {
     "GrantRevoked": refused("this wire has no grants"),
     "HistoryInjected": refused("this wire carries no history"),
     "ToolJudged": refused(PRIVATE),
+    "StopAsked": refused(PRIVATE),
     "Journaled": refused(PRIVATE),
     "JournalReplaced": refused(PRIVATE),
     "Checkpointed": refused(PRIVATE),

@@ -33,6 +33,7 @@ CELLS: Mapping[str, Cell] = {
     "GrantRevoked": refused("no command of the host takes a grant back"),
     "HistoryInjected": refused("the host sent it and knows"),
     "ToolJudged": refused("private: the host sees `tool_running` or `tool_cancelled`"),
+    "StopAsked": refused(PRIVATE),
     "Journaled": refused(PRIVATE),
     "JournalReplaced": refused(PRIVATE),
     "Checkpointed": refused(PRIVATE),

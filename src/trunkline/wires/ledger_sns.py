@@ -35,6 +35,7 @@ CELLS: Mapping[str, Cell] = {
     "GrantRevoked": refused("this wire has no grants"),
     "HistoryInjected": refused("this wire carries no history; the prompt holds everything"),
     "ToolJudged": refused(PRIVATE),
+    "StopAsked": refused(PRIVATE),
     "Journaled": refused(PRIVATE),
     "JournalReplaced": refused(PRIVATE),
     "Checkpointed": refused(PRIVATE),

@@ -52,6 +52,7 @@ CELLS: Mapping[str, Cell] = {
     "GrantRevoked": refused("this wire has no grants"),
     "HistoryInjected": refused("the client told it and knows"),
     "ToolJudged": refused(PRIVATE),
+    "StopAsked": refused(PRIVATE),
     "Journaled": refused(PRIVATE),
     "JournalReplaced": refused(PRIVATE),
     "Checkpointed": refused(PRIVATE),

@@ -25,6 +25,9 @@ class Purse:
         self.calls = calls
         self.told: list[tuple[Usage, str]] = []
 
+    def admit(self) -> None:
+        self.check()
+
     def check(self) -> None:
         if len(self.told) >= self.calls:
             raise BudgetExceeded("The budget is spent.")

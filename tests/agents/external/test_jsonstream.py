@@ -310,7 +310,8 @@ async def test_a_session_survives_the_death_of_its_program() -> None:
         session.submit(UserMessage("hello"))
         await session.at_rest()
         assert [event for event in sink.events if isinstance(event, core.Failed)]
-        assert end(sink.events).outcome == "error"
+        # What it did before it died, nobody knows.
+        assert end(sink.events).outcome == "unknown"
 
 
 async def test_a_session_that_is_closed_in_a_turn_leaves_no_process() -> None:

@@ -271,6 +271,7 @@ async def test_an_agent_tells_no_probabilities_and_counts_by_guessing(fakes: Fak
 
 async def test_an_agent_waits_for_a_reader_that_is_behind() -> None:
     heard = _Heard()
+    heard.turn = 1
 
     def show(*events: core.Event) -> None:
         heard.show([core.Envelope("s1", number, 1, 0.0, event) for number, event in enumerate(events, 1)])

@@ -125,14 +125,14 @@ def test_an_end_without_an_id_counts_only_for_a_turn_that_has_begun() -> None:
         ([messages.Error("m1", RATE_LIMIT), messages.Info("m1", "sorry")], "stream_end", "error"),
         ([request(), messages.Error("m1", RATE_LIMIT), result()], "stream_end", "error"),
         ([messages.Error("m1", RATE_LIMIT)], "silence", "error"),
-        ([messages.TextDelta("Hi", "m1")], "death", "error"),
-        ([request()], "death", "error"),
+        ([messages.TextDelta("Hi", "m1")], "death", "unknown"),
+        ([request()], "death", "unknown"),
         ([request(), ToolRunning("m1", "t1", "Write")], "death", "unknown"),
-        ([request(category="info"), ToolRunning("m1", "t1", "Write")], "death", "error"),
+        ([request(category="info"), ToolRunning("m1", "t1", "Write")], "death", "unknown"),
         ([ToolRunning("m1", "t1", "Write")], "death", "unknown"),
-        ([ToolRunning("m1", "t1", "Grep")], "death", "error"),
-        ([request(), ToolRunning("m1", "t1", "Write"), result()], "death", "error"),
-        ([ToolRunning("m1", "t1", "Write"), messages.ToolCancelled("m1", "t1", "")], "death", "error"),
+        ([ToolRunning("m1", "t1", "Grep")], "death", "unknown"),
+        ([request(), ToolRunning("m1", "t1", "Write"), result()], "death", "unknown"),
+        ([ToolRunning("m1", "t1", "Write"), messages.ToolCancelled("m1", "t1", "")], "death", "unknown"),
     ],
 )
 def test_how_a_turn_comes_out(heard: list[Heard], end: End, outcome: core.Outcome) -> None:
@@ -140,18 +140,6 @@ def test_how_a_turn_comes_out(heard: list[Heard], end: End, outcome: core.Outcom
     assert turn.outcome(end) == outcome
     turn.stopped = True
     assert turn.outcome(end) == "cancelled"
-
-
-def test_a_tool_that_was_approved_may_have_run_when_its_program_dies() -> None:
-    turn = account(request())
-    turn.decided("t1", True)
-    assert turn.outcome("death") == "unknown"
-
-
-def test_a_tool_that_was_denied_did_not_run_when_its_program_dies() -> None:
-    turn = account(request())
-    turn.decided("t1", False)
-    assert turn.outcome("death") == "error"
 
 
 def test_only_a_call_that_waits_can_be_decided() -> None:

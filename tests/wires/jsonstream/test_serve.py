@@ -636,6 +636,7 @@ def test_every_event_of_the_core_has_its_line_or_is_knowingly_left_out() -> None
         GrantRevoked("edit"),
         core.HistoryInjected("x"),
         core.ToolJudged("t", "x", "edit", {}, "", "allow"),
+        core.StopAsked("ana"),
         core.Journaled({}),
         core.JournalReplaced(()),
         core.Checkpointed({}),

@@ -10,7 +10,7 @@ from typing import Any
 
 from trunkline.agents.coder.settings_flags import flags
 from trunkline.base.config import Config
-from trunkline.base.config_schema import SCHEMA, SERVICES, Keys, Kind, kind_at
+from trunkline.base.config_schema import OTHERS, SCHEMA, Keys, Kind, kind_at
 from trunkline.base.config_settled import DEFAULT, ValueSource, in_file
 from trunkline.base.vocabulary import DEFAULT_ALLOW
 from trunkline.models.providers import PROVIDERS
@@ -36,7 +36,7 @@ def shown(config: Config, environ: Mapping[str, str]) -> dict[Keys, tuple[Any, V
     """
     found = {path: (value, DEFAULT) for path, value in DEFAULTS.items()}
     for path, value in _leaves(config.table):
-        if path[0] not in SERVICES and (origin := config.origin(*path)) is not None:
+        if path[0] not in OTHERS and (origin := config.origin(*path)) is not None:
             found[path] = (value, in_file(origin))
     for path, (value, _) in tuple(found.items()):
         if (narrowing := config.narrowed_by(value, *path)) is not None:

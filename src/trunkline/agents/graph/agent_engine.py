@@ -48,6 +48,8 @@ _APART = "\n\n"
 
 #: Begins a conversation with these instructions.
 Open = Callable[[str | None], Awaitable[Session]]
+#: Gives the session in which a conversation goes on: another one, if its agent's program had to be started again.
+Again = Callable[[Session], Awaitable[Session]]
 
 
 class SessionAgents:
@@ -75,8 +77,18 @@ class AgentLanguage:
     tool_call_format = ""
     default_sampling: SamplingParams | None = None
 
-    def __init__(self, name: str, open: Open, close: Callable[[Session], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        open: Open,
+        close: Callable[[Session], None],
+        again: Again | None = None,
+        sender: str | None = None,
+    ) -> None:
+        """`sender`: who speaks, in sessions that several share."""
         self.name = name
+        self._again = again
+        self._sender = sender
         self._open = open
         self._close = close
         self._session: Session | None = None
@@ -109,7 +121,8 @@ class AgentLanguage:
         try:
             session = await self._conversation(prompt)
             session.attach(heard)
-            session.submit(UserMessage(_joined(prompt.messages[prompt.fresh :])))
+            said = _joined(prompt.messages[prompt.fresh :])
+            heard.turn = session.submit(UserMessage(said, sender=self._sender))
             while (piece := await heard.next()) is not None:
                 yield piece
         except Fault as fault:
@@ -118,8 +131,8 @@ class AgentLanguage:
             heard.leave()
             if session is not None:
                 session.detach(heard)
-                # Of a turn that is over already, there is nothing to stop.
-                session.stop()
+                if session.turn == heard.turn:
+                    session.stop()
         if heard.problem:
             raise self._failed(heard.problem)
         yield heard.bill()
@@ -155,6 +168,10 @@ class AgentLanguage:
             Fault: the agent cannot begin one.
         """
         session = self._session
+        if session is not None and self._again is not None:
+            # Others may talk there, too: what is said now waits its turn.
+            session = self._session = await self._again(session)
+            return session
         if session is not None:
             await session.at_rest()
             return session
@@ -209,6 +226,8 @@ class _Heard:
     def __init__(self) -> None:
         self.problem = ""
         """Why it is no answer, once it is over."""
+        self.turn = 0
+        """Of which events are heard: the session may have others, of others."""
         self._pieces: deque[str] = deque()
         self._waiting = 0
         self._said = 0
@@ -229,6 +248,8 @@ class _Heard:
 
     def show(self, envelopes: Sequence[Envelope]) -> None:
         for envelope in envelopes:
+            if envelope.turn != self.turn:
+                continue
             match envelope.event:
                 case TextDelta(text=text):
                     self._add(text)

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from trunkline.agents import registry
 from trunkline.agents.graph.agent_engine import AgentLanguage, GraphClient, SessionAgents
@@ -136,6 +136,30 @@ def check_nodes(graph: GraphDescription, default_model: str) -> None:
             )
 
 
+class SharedAgents(Protocol):
+    """Agents whose sessions are kept by somebody else, and outlive the graph that talks to them."""
+
+    person: str
+    """Who speaks there."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What they are called behind `agent:`."""
+
+    async def open(self, name: str, instructions: str | None) -> Session:
+        """Begin a session.
+
+        Raises:
+            Fault: it cannot be had.
+        """
+
+    async def again(self, session: Session) -> Session:
+        """The session in which that one goes on now."""
+
+    async def leave(self, session: Session) -> None:
+        """Nobody here needs it any more."""
+
+
 class AgentModels:
     """`Models` with agents among them.
 
@@ -145,6 +169,7 @@ class AgentModels:
         policy: what they may do unasked; a new one for each conversation.
         workspace: the folder that they work in.
         secrets: what no client may hear; an agent's own `redactor` knows better.
+        elsewhere: more agents, whose sessions are not ours.
     """
 
     def __init__(
@@ -155,7 +180,9 @@ class AgentModels:
         policy: Callable[[], Policy] = nobody_asked,
         workspace: str = ".",
         secrets: Redactor | None = None,
+        elsewhere: SharedAgents | None = None,
     ) -> None:
+        self._elsewhere = elsewhere
         self._models = models
         self._agents = dict(agents)
         self._policy = policy
@@ -180,8 +207,12 @@ class AgentModels:
         client = client if client is not None else GraphClient()
         short = name.removeprefix(PREFIX)
         if short not in client.conversations:
-            client.conversations[short] = AgentLanguage(
-                short, partial(self._opened, short, client.session_agents), self._end
+            open = partial(self._opened, short, client.session_agents)
+            theirs = self._elsewhere if self._elsewhere is not None and short in self._elsewhere.names else None
+            client.conversations[short] = (
+                AgentLanguage(short, open, self._end)
+                if theirs is None
+                else AgentLanguage(short, open, self._end, partial(self._moved, theirs), theirs.person)
             )
         return client.conversations[short].lend()
 
@@ -191,24 +222,35 @@ class AgentModels:
             raise AgentBusy(f"It has reached its limit of conversations ({MAX_CONVERSATIONS}).")
         if session_agents.conversations >= MAX_SESSION_CONVERSATIONS:
             raise AgentBusy(f"A session is in at most {MAX_SESSION_CONVERSATIONS} conversations with agents.")
-        agent = self._agents[name]
-        own: Redactor | None = getattr(agent, "redactor", None)
         self._counted(name, session_agents, 1)
         try:
-            session = await Session.open(
-                agent,
-                MemoryLog(new_id(), keep=0),
-                self._policy(),
-                workspace=self._workspace,
-                instructions=instructions,
-                options={},
-                redact=Redaction(own if own is not None else self._secrets),
-            )
+            if self._elsewhere is not None and name in self._elsewhere.names:
+                session = await self._elsewhere.open(name, instructions)
+            else:
+                session = await self._own(self._agents[name], instructions)
         except BaseException:
             self._counted(name, session_agents, -1)
             raise
         self._open[session] = name, session_agents
         return session
+
+    async def _own(self, agent: Agent, instructions: str | None) -> Session:
+        own: Redactor | None = getattr(agent, "redactor", None)
+        return await Session.open(
+            agent,
+            MemoryLog(new_id(), keep=0),
+            self._policy(),
+            workspace=self._workspace,
+            instructions=instructions,
+            options={},
+            redact=Redaction(own if own is not None else self._secrets),
+        )
+
+    async def _moved(self, theirs: SharedAgents, session: Session) -> Session:
+        now = await theirs.again(session)
+        if now is not session and session in self._open:
+            self._open[now] = self._open.pop(session)
+        return now
 
     async def _room(self, name: str, session_agents: SessionAgents) -> None:
         """If there is no room for one conversation more, wait for those that are ending. That takes only so long."""
@@ -231,7 +273,10 @@ class AgentModels:
 
     async def _closed(self, session: Session, name: str, session_agents: SessionAgents) -> None:
         try:
-            await session.close()
+            if self._elsewhere is not None and name in self._elsewhere.names:
+                await self._elsewhere.leave(session)
+            else:
+                await session.close()
         finally:
             self._counted(name, session_agents, -1)
 
@@ -251,7 +296,7 @@ class AgentModels:
 
     def named(self, kind: str) -> tuple[str, ...]:
         """The names of all models of a kind; of those that answer, the agents behind them. Looks at no file."""
-        agents = tuple(PREFIX + name for name in self._agents) if kind == LLM else ()
+        agents = tuple(PREFIX + name for name in self._names()) if kind == LLM else ()
         return (*self._models.named(kind), *agents)
 
     def is_here(self, name: str) -> bool:
@@ -261,7 +306,7 @@ class AgentModels:
     def list(self) -> tuple[ModelInfo, ...]:
         """The models, and behind them the agents: always there, and nothing to fetch."""
         agents = (
-            ModelInfo(PREFIX + name, ModelStatus.LOCAL, model_type=LANGUAGE, engine=ENGINE) for name in self._agents
+            ModelInfo(PREFIX + name, ModelStatus.LOCAL, model_type=LANGUAGE, engine=ENGINE) for name in self._names()
         )
         return (*self._models.list(), *agents)
 
@@ -299,7 +344,11 @@ class AgentModels:
         await self._models.close()
 
     def _knows(self, name: str) -> bool:
-        return name.startswith(PREFIX) and name.removeprefix(PREFIX) in self._agents
+        return name.startswith(PREFIX) and name.removeprefix(PREFIX) in self._names()
+
+    def _names(self) -> tuple[str, ...]:
+        more = () if self._elsewhere is None else self._elsewhere.names
+        return tuple(dict.fromkeys((*self._agents, *more)))
 
     def _refuse(self, name: str, why: str) -> None:
         if self._knows(name):

@@ -46,8 +46,11 @@ _APART = "\n\n"
 class AgentProcServer:
     """One turn, one bridge. `over` is the exit code, once the turn has ended."""
 
-    def __init__(self, session: Session, output: LineOutput, writer: DialectWriter) -> None:
+    def __init__(self, session: Session, output: LineOutput, writer: DialectWriter, client: str = "") -> None:
+        """`client`: who the bridge is, in a session that several share. There, others can be asked as well."""
         self._session = session
+        self._client = client
+        self._turn = 0
         self._output = output
         self._writer = writer
         self._loop = asyncio.get_running_loop()
@@ -70,7 +73,9 @@ class AgentProcServer:
         """Name the session and have the message answered."""
         self._say(self._writer.begin())
         self._output.flush()
-        self._session.submit(message)
+        if self._client and not message.sender:
+            message = message.replace(sender=self._client)
+        self._turn = self._session.submit(message)
 
     def leave(self, code: int) -> None:
         """The turn is given up, with that exit code: nothing is said any more but what the agent has said already."""
@@ -90,6 +95,8 @@ class AgentProcServer:
         for line in self._lines.finish():
             self._heard(line)
         self._deserted = True
+        if self._client:
+            return
         for request_id in tuple(self._asked):
             self._decide(request_id, Deny(NOBODY_LEFT))
 
@@ -115,7 +122,7 @@ class AgentProcServer:
         if request is None:
             return
         try:
-            self._session.answer(request.call_id, decision)
+            self._session.answer(request.call_id, decision, self._client)
         except faults.UnknownCall:
             # The turn has ended meanwhile, or is being stopped.
             logger.info("`%s` does not wait for an answer any more", request.name)
@@ -135,6 +142,9 @@ class AgentProcServer:
         """Some events of the session. Text that comes at once goes out as one piece."""
         for envelope in envelopes:
             event = envelope.event
+            if self._client and envelope.turn != self._turn:
+                # Somebody else's.
+                continue
             if isinstance(event, core.TextDelta | core.ThinkingDelta):
                 if type(event) is not self._kind:
                     self._say_pieces()
@@ -178,6 +188,8 @@ class AgentProcServer:
                 self._ended(event)
             case core.Notice(message=text) | core.Progress(message=text):
                 logger.info("%s", text)
+            case core.ToolAnswered(call_id=call_id):
+                self._asked = {id: each for id, each in self._asked.items() if each.call_id != call_id}
             case core.ToolStarted(name=name):
                 logger.info("`%s` is running", name)
             case core.ToolFinished(name=name, status=status):
@@ -193,7 +205,7 @@ class AgentProcServer:
         asked = PermissionRequest(request_id, request.name, request.args, request.description, request.call_id)
         line = b"" if self._deserted else self._writer.request(asked)
         self._say(line)
-        if not line:
+        if not line and not self._client:
             # Later: the session is in the middle of showing this.
             reason = NOBODY_LEFT if self._deserted else NOT_ASKED
             self._loop.call_soon(self._decide, request_id, Deny(reason))

@@ -43,8 +43,6 @@ _KINDS: dict[JsonStreamCode, str] = {
     "protocol_error": "agent",
     "internal_error": "agent",
 }
-#: Built-in tools that the protocol document (1.5) calls read-only: known even when a program runs them unasked.
-_READ_ONLY = frozenset({"Read", "Glob", "Grep"})
 #: What still matters of a turn that the user has stopped: the fate of tools that were running.
 _AFTER_STOP = (core.ToolStarted, core.ToolFinished, core.ToolCancelled)
 
@@ -52,12 +50,10 @@ _AFTER_STOP = (core.ToolStarted, core.ToolFinished, core.ToolCancelled)
 class _Call:
     """A tool call that is not over."""
 
-    __slots__ = ("acts", "name", "released")
+    __slots__ = ("name", "released")
 
-    def __init__(self, name: str, acts: bool, released: bool) -> None:
+    def __init__(self, name: str, released: bool) -> None:
         self.name = name
-        self.acts = acts
-        """Whether it may change something."""
         self.released = released
         """Whether it may be running: somebody approved it, or the program did not ask."""
 
@@ -110,7 +106,8 @@ class TurnAccount:
         """How the turn comes out, when it ends like that."""
         if self.stopped:
             return "cancelled"
-        if end == "death" and any(call.acts and call.released for call in self._calls.values()):
+        if end == "death":
+            # What it was about to do, and how far it came, nobody can know.
             return "unknown"
         return "error" if self.failed or end != "stream_end" else "success"
 
@@ -147,7 +144,7 @@ class TurnAccount:
         # After our `stop` the program cancels it by itself; and nobody is asked twice.
         if not self._goes_on(message.msg_id) or self.stopped or call_id in self._calls:
             return None
-        self._open(call_id, _Call(tool.name, tool.category != "info", released=False))
+        self._open(call_id, _Call(tool.name, released=False))
         return core.ToolRequested(call_id, tool.name, tool.category, tool.args, tool.description)
 
     def _running(self, message: messages.ToolRunning) -> core.Event | None:
@@ -155,8 +152,7 @@ class TurnAccount:
             return None
         call = self._calls.get(message.call_id)
         if call is None:
-            name = message.tool_name
-            call = self._open(message.call_id, _Call(name, name not in _READ_ONLY, released=True))
+            call = self._open(message.call_id, _Call(message.tool_name, released=True))
         call.released = True
         return core.ToolStarted(message.call_id, message.tool_name or call.name)
 

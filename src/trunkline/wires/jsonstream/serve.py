@@ -15,7 +15,7 @@ from typing import Any
 from trunkline.base.lines import LineOutput
 from trunkline.core import events as core
 from trunkline.core import faults
-from trunkline.core.agent import AddHistory, AddMcpServer, Approve, Change, Deny, SetOptions
+from trunkline.core.agent import AddHistory, AddMcpServer, Approve, Change, Decision, Deny, SetOptions
 from trunkline.core.events import Envelope
 from trunkline.core.fault_table import form_of
 from trunkline.core.session import Session
@@ -53,19 +53,38 @@ class JsonStreamServer:
         self._named = named
         self._reader = codec.CommandReader(max_line)
         self._msg_ids: dict[int, str] = {}
+        """Of the turns whose beginning the host has seen."""
+        self._own_turns: set[int] = set()
+        self._own_answers: set[str] = set()
+        """In a session that several share: what was the host's own doing."""
         self._awaited_history: list[str] = []
         """What was said before, and the agent has not been told yet."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._deferred: dict[str, Any] | None = None
         """The options that wait for the end of the turn; None when none do."""
+        # What happened before is not for a host that comes now.
+        session.flush()
         session.attach(self)
 
     def greet(self) -> None:
-        """Say that initialisation is done."""
+        """Say that initialisation is done; to a host that comes into the middle of a turn, also where that is."""
         self._session.flush()
         named = self._session.id if self._named else None
         self._output.write(greeting(self._session.capabilities, self._session.mode, named))
+        self._catch_up()
         self._output.flush()
+
+    def _catch_up(self) -> None:
+        turn = self._session.turn
+        begun = self._session.state.open_turns.get(turn)
+        if begun is not None and turn not in self._msg_ids:
+            self._show(turn, core.TurnStarted(begun.message))
+            for request in self._session.waiting:
+                self._show(turn, request)
+
+    def leave(self) -> None:
+        """Be shown no more of the session, which goes on."""
+        self._session.detach(self)
 
     # What the host sends.
 
@@ -107,13 +126,14 @@ class JsonStreamServer:
             case messages.UserMessage(msg_id=msg_id, input=text, files=files):
                 empty = not text.strip() and not files
                 refusal = faults.RemoteProtocolError("The message is empty: `input` has no text.") if empty else None
-                self._session.submit(core.UserMessage(text, files, msg_id, self._client or None), refusal)
+                said = core.UserMessage(text, files, msg_id, self._client or None)
+                self._own_turns.add(self._session.submit(said, refusal))
             case messages.Stop():
-                self._session.stop()
+                self._session.stop(self._client)
             case messages.ToolApprove(call_id=call_id, scope=scope):
-                self._session.answer(call_id, Approve(scope), self._client)
+                self._answer(call_id, Approve(scope))
             case messages.ToolDeny(call_id=call_id, reason=reason):
-                self._session.answer(call_id, Deny(reason), self._client)
+                self._answer(call_id, Deny(reason))
             case messages.SetMode(mode=mode):
                 self._session.set_mode(mode)
             case messages.Ping():
@@ -127,6 +147,14 @@ class JsonStreamServer:
                 self._configure(AddMcpServer(**fields))
             case _:
                 raise faults.InternalError(f"`{command.type}` has no handler")
+
+    def _answer(self, call_id: str, decision: Decision) -> None:
+        self._own_answers.add(call_id)
+        try:
+            self._session.answer(call_id, decision, self._client)
+        except faults.UnknownCall:
+            self._own_answers.discard(call_id)
+            raise
 
     def _init_history(self, text: str) -> None:
         """Whenever it comes: hosts in the field send it after the first message, and again when they resume."""
@@ -234,16 +262,31 @@ class JsonStreamServer:
 
     def _show(self, turn: int, event: core.Event) -> None:
         if isinstance(event, core.TurnStarted):
+            if turn in self._msg_ids:
+                return
             self._msg_ids[turn] = event.message.id or ""
-        if isinstance(event, core.ToolAnswered) and event.by == self._client:
+        elif self._client and turn and turn not in self._msg_ids:
+            # The end of a turn that was over when this host came.
+            return
+        if isinstance(event, core.ToolAnswered) and event.call_id in self._own_answers:
+            self._own_answers.discard(event.call_id)
             return
         line = safe_line(event, self._msg_ids.get(turn))
         if line is not None:
             self._output.write(line)
+        if isinstance(event, core.TurnStarted):
+            self._show_sender(turn, event.message)
         if isinstance(event, core.ModeChanged):
             self._output.write(codec.encode(self._config_changed()))
         if isinstance(event, core.TurnEnded):
             self._msg_ids.pop(turn, None)
+
+    def _show_sender(self, turn: int, message: core.UserMessage) -> None:
+        """Who else asks, and what: a host shows only what was typed there."""
+        if not self._client or turn in self._own_turns:
+            self._own_turns.discard(turn)
+            return
+        self._output.write(codec.encode(messages.Info(message.id or "", f"{message.sender or '?'}: {message.text}")))
 
 
 def safe_line(event: core.Event, msg_id: str | None) -> bytes | None:

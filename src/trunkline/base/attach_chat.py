@@ -1,0 +1,57 @@
+"""What `chat --attach` and the exchange say to each other: JSON objects, one to a line.
+
+The exchange begins with a `Standing`; then come the session's events as `core.records` writes them, and between them a
+`AttachedReply` to each command, in their order. No reply: it is an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from trunkline.base.values import Value
+
+#: A message with what was piped in, as JSON may make of it.
+MAX_LINE = 64 * 1024 * 1024
+
+Do = Literal["submit", "steer", "answer", "stop", "mode", "revoke", "configure"]
+
+
+class Standing(Value):
+    """Where the session is when a client comes."""
+
+    session: str
+    agent: str
+    mode: str
+    allowed: tuple[str, ...]
+    state: Mapping[str, Any]
+    """Between turns, without what only the agent knows."""
+    turn: int = 0
+    """The one in progress, with its message and what is asked in it; 0: none."""
+    message: Mapping[str, Any] | None = None
+    waiting: tuple[Mapping[str, Any], ...] = ()
+
+
+class AttachedCommand(Value):
+    """What the client wants. Which of the fields mean something, `do` says."""
+
+    do: Do
+    message: Mapping[str, Any] | None = None
+    call_id: str = ""
+    approve: bool = False
+    scope: Literal["once", "always"] = "once"
+    narrow: bool = False
+    reason: str = ""
+    mode: str = ""
+    grant: Mapping[str, Any] | None = None
+    options: Mapping[str, Any] | None = None
+    history: str | None = None
+
+
+class AttachedReply(Value):
+    """What became of a command: the turn of a message, or why it was not done."""
+
+    turn: int | None = None
+    error: str | None = None
+    kind: str = ""
+    """Of the fault."""
