@@ -1,4 +1,4 @@
-"""There is one `trunkline up` for one home: its parts share a database and the ports that people know."""
+"""There is one `trunkline up`, and one exchange, for one home: what is kept there belongs to one process."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from trunkline.base import paths
 from trunkline.core.faults import ConfigError
 from trunkline.store import locks
 
+_ANOTHER_UP = "With another TRUNKLINE_HOME a second one can run beside it."
+_ANOTHER_EXCHANGE = "With another `home` in its file a second one can run beside it."
+
 
 def up_home() -> str:
     """What the parts keep from one run to the next."""
@@ -17,13 +20,17 @@ def up_home() -> str:
 
 
 @contextmanager
-def alone() -> Iterator[None]:
-    """Be the only one as long as the block lasts; however the process ends, the next one can be.
+def alone(home: str | None = None) -> Iterator[None]:
+    """Be the only one in a home as long as the block lasts; however the process ends, the next one can be.
+
+    Args:
+        home: that of an exchange; that of `trunkline up`, if left out.
 
     Raises:
         ConfigError: another one runs, or the home cannot be used.
     """
-    home = up_home()
+    hint = _ANOTHER_UP if home is None else _ANOTHER_EXCHANGE
+    home = up_home() if home is None else home
     path = os.path.join(home, "up-lock")
     try:
         paths.ensure_dir(home)
@@ -32,16 +39,16 @@ def alone() -> Iterator[None]:
         raise ConfigError(f"`{path}` cannot be opened: {error.strerror or error}.") from error
     try:
         if not locks.lock(lock):
-            raise _runs_already(locks.holder(lock))
+            raise _runs_already(locks.holder(lock), hint)
         yield
     finally:
         os.close(lock)
 
 
-def _runs_already(pid: int | None) -> ConfigError:
+def _runs_already(pid: int | None, hint: str) -> ConfigError:
     where = f", as process {pid}" if pid else ""
     stop = f"Ctrl-C in its terminal or `kill {pid}`" if pid else "Ctrl-C in its terminal"
     return ConfigError(
         f"It runs already{where}: its first lines say where its pages are, and {stop} stops it.",
-        hint="With another TRUNKLINE_HOME a second one can run beside it.",
+        hint=hint,
     )

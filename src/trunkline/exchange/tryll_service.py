@@ -9,8 +9,13 @@ import asyncio
 import errno
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from trunkline.base import paths
+from trunkline.core.faults import ConfigError
+
+if TYPE_CHECKING:
+    from trunkline.agents.graph.agent_models import SharedAgents
 
 #: Where clients look for a server.
 PORT = 9100
@@ -21,12 +26,30 @@ class TryllService:
 
     name = "tryll"
 
-    def __init__(self, port: int = PORT) -> None:
+    def __init__(
+        self,
+        port: int = PORT,
+        host: str = "127.0.0.1",
+        elsewhere: SharedAgents | None = None,
+        *,
+        strict: bool = False,
+        token: str = "",
+        models_dir: str | None = None,
+        storage_root: str | None = None,
+    ) -> None:
+        """`elsewhere`: agents beside the one that echoes. `strict`: on that port, or not at all. `token`: what clients
+        must send; none, if it is empty."""
+        self._token = token
+        self._models_dir = models_dir
+        self._storage_root = storage_root
         self._wanted = self._port = port
+        self._host = host
+        self._elsewhere = elsewhere
+        self._strict = strict
 
     @property
     def where(self) -> str:
-        return f"127.0.0.1:{self._port}"
+        return f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
 
     @property
     def about(self) -> str:
@@ -42,19 +65,23 @@ class TryllService:
         from trunkline.agents.graph.hosting import LocalGraphHost
         from trunkline.agents.graph.pool import ModelPool
         from trunkline.agents.graph.vectors import VectorStore
-        from trunkline.wires.tryll.serve import TryllServer
+        from trunkline.wires.tryll.serve import ServerSettings, TryllServer
 
         cache = paths.cache_dir()
-        models = AgentModels(ModelPool(), offered(()))
-        graphs = LocalGraphHost(models, None, VectorStore(os.path.join(cache, "tryll-vectors")))
-        server = TryllServer(graphs)
+        models = AgentModels(ModelPool(models_dir=self._models_dir), offered(()), elsewhere=self._elsewhere)
+        vectors = VectorStore(os.path.join(cache, "tryll-vectors"))
+        graphs = LocalGraphHost(models, self._storage_root, vectors)
+        server = TryllServer(graphs, ServerSettings(token=self._token))
         try:
             try:
-                _, self._port = await server.listen("127.0.0.1", self._wanted)
+                _, self._port = await server.listen(self._host, self._wanted)
             except OSError as error:
+                if self._strict:
+                    why = error.strerror or error
+                    raise ConfigError(f"The Tryll server cannot listen on `{self.where}`: {why}.") from None
                 if error.errno != errno.EADDRINUSE:
                     raise
-                _, self._port = await server.listen("127.0.0.1", 0)
+                _, self._port = await server.listen(self._host, 0)
             reachable()
             await stop.wait()
         finally:

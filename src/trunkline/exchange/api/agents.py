@@ -1,0 +1,82 @@
+"""Agents: who there is, how they do, and what they have used."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from trunkline.base import shapes
+from trunkline.core.faults import Fault
+from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint
+from trunkline.exchange.api.errors import ApiRefused
+from trunkline.exchange.api.schemas import COUNT, FLAG, TEXT, array, maybe, obj
+from trunkline.exchange.directory import AgentEntry
+
+#: What usage can be told by.
+BY = ("agent", "day", "person", "model")
+
+#: How long a list may wait for agents that are made for the first time: some look for a model in the network.
+MAKING_SECONDS = 2.0
+
+
+async def list_agents(call: ApiCall) -> Mapping[str, Any]:
+    """`GET /api/agents`. Those that nobody has asked for yet are made first: only then it is known how they do."""
+    unmade = [entry for entry in call.exchange.directory.entries if entry.capabilities is None]
+    if unmade:
+        making = [asyncio.create_task(_make(entry), name=f"make {entry.name}") for entry in unmade]
+        _, late = await asyncio.wait(making, timeout=MAKING_SECONDS)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late)
+    return {"agents": [_members(entry) for entry in call.exchange.directory.entries]}
+
+
+async def _make(entry: AgentEntry) -> None:
+    # What is wrong with it, its entry tells.
+    with suppress(Fault):
+        await entry.agent()
+
+
+async def usage(call: ApiCall) -> Mapping[str, Any]:
+    """`GET /api/usage`."""
+    by = call.query("by") or "agent"
+    if by not in BY:
+        raise ApiRefused(400, f"`by` must be one of {', '.join(f'`{known}`' for known in BY)}.")
+    await call.exchange.switchboard.written()
+    return {"usage": await call.exchange.budgets.usage(by)}
+
+
+def _members(entry: AgentEntry) -> Mapping[str, Any]:
+    capabilities = entry.capabilities
+    return {
+        "name": entry.name,
+        "kind": entry.settings.kind,
+        "description": entry.settings.description,
+        "healthy": entry.healthy,
+        "last_error": entry.last_error or None,
+        "capabilities": {} if capabilities is None else shapes.encode(capabilities),
+    }
+
+
+_AGENT = obj(
+    name=TEXT, kind=TEXT, description=TEXT, healthy=FLAG, last_error=maybe(TEXT), capabilities={"type": "object"}
+)
+_USAGE = obj(
+    turns=COUNT,
+    input_tokens=COUNT,
+    output_tokens=COUNT,
+    cache_read_tokens=COUNT,
+    cache_write_tokens=COUNT,
+    usd={"type": "number"},
+)
+
+ENDPOINTS = (
+    ApiEndpoint("GET", "/api/agents", list_agents, "observer", "The agents", answer=obj(agents=array(_AGENT))),
+    ApiEndpoint(
+        "GET", "/api/usage", usage, "observer", "What was used", query={"by": {"enum": list(BY)}},
+        answer=obj(usage=array(_USAGE)),
+    ),
+)  # fmt: skip

@@ -1,0 +1,105 @@
+"""The application: all routes of the API, and the probes of whoever supervises the process."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from trunkline.exchange.api import agents, approvals, events, metrics, sessions, stories
+from trunkline.exchange.api.auth import OPEN, ApiNames, KnownPeople, Local, person
+from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint
+from trunkline.exchange.api.errors import HANDLERS, ApiLastResort, ApiRefused, answer
+from trunkline.exchange.api.events import EventStreams
+from trunkline.exchange.api.openapi import document
+from trunkline.exchange.api.schemas import FLAG, obj
+from trunkline.exchange.exchange import Exchange
+from trunkline.exchange.people import Person
+
+#: Reads the configuration again. Raises `ConfigError` if it is wrong: then nothing has changed.
+Reload = Callable[[], Awaitable[None]]
+
+#: Who asks where nobody needs a token.
+_ANYBODY = Person("", "observer")
+
+_OK = obj(ok=FLAG)
+
+
+def application(
+    exchange: Exchange, *, local: bool = False, reload: Reload | None = None, streams: EventStreams | None = None
+) -> Starlette:
+    """The exchange over HTTP. Its `state` has the `streams`, to be closed at the end.
+
+    Args:
+        local: everybody who gets through to it is the one who runs it: for a socket that nobody else can open.
+        reload: what `POST /api/reload` does.
+        streams: those of another application of the same exchange, to be shared with it.
+    """
+    strict = [Middleware(ApiNames, exchange=exchange), Middleware(KnownPeople, exchange=exchange)]
+    gate = [Middleware(Local)] if local else strict
+    routes = _routes(exchange, all_endpoints())
+    app = Starlette(routes=routes, middleware=[Middleware(ApiLastResort), *gate], exception_handlers=HANDLERS)
+    app.router.redirect_slashes = False
+    app.state.streams, app.state.reload = streams or EventStreams(), reload
+    return app
+
+
+def all_endpoints() -> tuple[ApiEndpoint, ...]:
+    """Every route that needs a token."""
+    parts = (sessions, stories, events, approvals, agents, metrics)
+    return (*(endpoint for part in parts for endpoint in part.ENDPOINTS), *_OWN)
+
+
+async def _reload(call: ApiCall) -> Mapping[str, Any]:
+    """`POST /api/reload`."""
+    reload: Reload | None = call.request.app.state.reload
+    if reload is None:
+        raise ApiRefused(409, "This exchange has no file that could have changed.")
+    await reload()
+    return {"ok": True}
+
+
+async def _ready(call: ApiCall) -> Mapping[str, Any]:
+    """`GET /readyz`: it can do its work."""
+    await call.exchange.switchboard.row("")
+    return {"ok": True}
+
+
+_OWN = (
+    ApiEndpoint("GET", "/readyz", _ready, "observer", "Whether it can do its work", answer=_OK),
+    ApiEndpoint("POST", "/api/reload", _reload, "admin", "Read the configuration again", answer=_OK, statuses=(409,)),
+)
+
+
+def _routes(exchange: Exchange, endpoints: Iterable[ApiEndpoint]) -> list[BaseRoute]:
+    by_path: dict[str, dict[str, ApiEndpoint]] = {}
+    for endpoint in endpoints:
+        by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
+    routes = [Route(path, _answering(exchange, methods), methods=list(methods)) for path, methods in by_path.items()]
+    described = answer(document(endpoints))
+
+    async def openapi(request: Request) -> Response:
+        return described
+
+    async def alive(request: Request) -> Response:
+        return answer({"ok": True})
+
+    return [*routes, Route("/api/openapi.json", openapi), Route(OPEN, alive)]
+
+
+def _answering(exchange: Exchange, methods: Mapping[str, ApiEndpoint]) -> Callable[[Request], Awaitable[Response]]:
+    async def answering(request: Request) -> Response:
+        endpoint = methods["GET" if request.method == "HEAD" else request.method]
+        who = person(request.scope) or _ANYBODY
+        if not who.may(endpoint.least):
+            told = f"{who.name} may not do that: it takes the role `{endpoint.least}`, and this one is `{who.role}`."
+            raise ApiRefused(403, told)
+        result = await endpoint.handler(ApiCall(exchange, request, who))
+        return result if isinstance(result, Response) else answer(result)
+
+    return answering

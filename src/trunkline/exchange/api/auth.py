@@ -1,0 +1,106 @@
+"""Who may come in: programs and people with a token, under a name of the exchange's own, and nobody's page.
+
+A page from elsewhere can make a browser send requests to loopback. It cannot change the `Origin` that the browser
+tells, nor, where a name of its own leads here, the `Host`. Tokens are in the `Authorization` header alone: addresses
+are kept in logs and histories.
+"""
+
+from __future__ import annotations
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from trunkline.base.hosts import Hosts
+from trunkline.exchange.api.errors import ApiRefused, error
+from trunkline.exchange.exchange import Exchange
+from trunkline.exchange.people import LOCAL, Person
+from trunkline.exchange.settings import ExchangeSettings
+
+#: What needs no token, whatever is configured: whoever supervises the process has none.
+OPEN = "/livez"
+METRICS = "/metrics"
+
+#: A longer one is nobody's, and is not hashed.
+MAX_TOKEN = 4096
+
+_CHALLENGE = {"WWW-Authenticate": 'Bearer realm="trunkline"'}
+
+
+class ApiNames:
+    """Refuses who calls the exchange by a name that is not its own, and pages from elsewhere."""
+
+    def __init__(self, app: ASGIApp, *, exchange: Exchange) -> None:
+        self._app = app
+        self._exchange = exchange
+        self._settings: ExchangeSettings | None = None
+        self._hosts = Hosts()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (refused := self._refusal(scope)) is not None:
+            await error(refused)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> ApiRefused | None:
+        settings = self._exchange.settings
+        if settings is not self._settings:
+            # The configuration was read again.
+            self._settings, self._hosts = settings, Hosts.of(settings.listen[0], settings.hosts)
+        if not self._hosts.allow_scope(scope):
+            return ApiRefused(403, "The exchange is not known by that name.", code="foreign_host")
+        origins = _values(scope, b"origin")
+        own = {scheme + _values(scope, b"host")[0] for scheme in (b"http://", b"https://")}
+        if any(origin not in own for origin in origins):
+            return ApiRefused(403, "Pages from elsewhere may not use the exchange.", code="foreign_origin")
+        return None
+
+
+class KnownPeople:
+    """Finds out who asks, for the routes behind it (`person`). Who has no token gets no further than to `OPEN`."""
+
+    def __init__(self, app: ASGIApp, *, exchange: Exchange) -> None:
+        self._app = app
+        self._exchange = exchange
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        found = self._exchange.people.of_token(token) if (token := token_in(scope)) is not None else None
+        scope.setdefault("state", {})["person"] = found
+        path = scope["path"]
+        is_open = path == OPEN or (path == METRICS and self._exchange.settings.metrics_without_token)
+        if found is not None or is_open:
+            await self._app(scope, receive, send)
+            return
+        said = "There is nobody with that token." if token else "Send your token as `Authorization: Bearer TOKEN`."
+        await error(ApiRefused(401, said, headers=_CHALLENGE))(scope, receive, send)
+
+
+class Local:
+    """Everybody is the one who runs the exchange: for a socket that nobody else can open."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope.setdefault("state", {})["person"] = LOCAL
+        await self._app(scope, receive, send)
+
+
+def person(scope: Scope) -> Person | None:
+    """Who asks; None: nobody knows, and nobody needs to."""
+    found: Person | None = scope["state"]["person"]
+    return found
+
+
+def token_in(scope: Scope) -> str | None:
+    """The token of a request; None if there is none, or several."""
+    found = _values(scope, b"authorization")
+    scheme, _, token = found[0].partition(b" ") if len(found) == 1 else (b"", b"", b"")
+    if scheme.lower() != b"bearer" or not 0 < len(token := token.strip()) <= MAX_TOKEN:
+        return None
+    try:
+        return token.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _values(scope: Scope, wanted: bytes) -> list[bytes]:
+    return [value for name, value in scope["headers"] if name == wanted]

@@ -1,0 +1,224 @@
+"""Sessions: begun, found, listed, removed; and what is said in them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from trunkline.base.values import Value
+from trunkline.base.vocabulary import MODES, Mode
+from trunkline.core.events import UserMessage
+from trunkline.core.faults import SessionNotFound
+from trunkline.core.turns import State
+from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint
+from trunkline.exchange.api.errors import ApiRefused, answer
+from trunkline.exchange.api.schemas import COUNT, FLAG, MOMENT, TEXT, array, maybe, obj
+from trunkline.exchange.live_session import LiveSession
+from trunkline.exchange.session_rows import LISTED, MOST_LISTED, SessionRow
+from trunkline.exchange.switchboard import When
+
+#: The longest id of a session or a message that somebody may choose: room for two UUIDs and a name.
+MAX_ID_CHARS = 200
+#: The most files with one message; agents take fewer.
+MAX_FILES = 100
+#: The longest path: no system takes a longer one.
+MAX_PATH_CHARS = 4096
+
+#: A session that is not at work: a log and a row.
+ASLEEP = "asleep"
+
+
+class NewSession(Value):
+    """A session with an agent; with the id of one that exists, that one."""
+
+    agent: str
+    session_id: str | None = None
+    workspace: str | None = None
+
+
+class NewMessage(Value):
+    """Something to answer. The same `msg_id` twice is one message."""
+
+    text: str
+    msg_id: str | None = None
+    files: tuple[str, ...] = ()
+    when: When = "queue"
+
+
+class NewMode(Value):
+    """How much is approved unasked."""
+
+    mode: Mode
+
+
+async def open_session(call: ApiCall) -> Mapping[str, Any]:
+    """`POST /api/sessions`."""
+    wanted = await call.body(NewSession)
+    if wanted.session_id is not None:
+        _check_id("session_id", wanted.session_id)
+    entry = call.exchange.directory.find(wanted.agent)
+    if wanted.workspace is not None:
+        await _check_paths(call, "workspace", [wanted.workspace], entry.settings.workspace)
+    live = await call.exchange.switchboard.open(
+        wanted.agent, wanted.session_id, workspace=wanted.workspace, by=call.person.name
+    )
+    return {"id": live.id, "agent": live.agent}
+
+
+async def list_sessions(call: ApiCall) -> Mapping[str, Any]:
+    """`GET /api/sessions`."""
+    limit = call.number("limit", 1, MOST_LISTED)
+    before = call.query("before")
+    switchboard = call.exchange.switchboard
+    if before is not None and await switchboard.row(before) is None:
+        raise SessionNotFound(f"There is no session `{before[:80]}` here. Begin again without `before`.")
+    rows = await switchboard.rows(call.query("agent"), limit or LISTED, before)
+    return {"sessions": [_members(row, switchboard.live(row.id)) for row in rows]}
+
+
+async def show_session(call: ApiCall) -> Mapping[str, Any]:
+    """`GET /api/sessions/{id}`."""
+    return _members(await _row(call), call.exchange.switchboard.live(call.id))
+
+
+async def remove_session(call: ApiCall) -> Mapping[str, Any]:
+    """`DELETE /api/sessions/{id}`."""
+    await call.exchange.switchboard.remove(call.id)
+    return {"id": call.id}
+
+
+async def say(call: ApiCall) -> Any:
+    """`POST /api/sessions/{id}/messages`."""
+    wanted = await call.body(NewMessage)
+    if wanted.msg_id is not None:
+        _check_id("msg_id", wanted.msg_id)
+    row = await _row(call)
+    if len(wanted.files) > MAX_FILES:
+        raise ApiRefused(400, f"`files` may have {MAX_FILES} entries at most.")
+    await _check_paths(call, "files", wanted.files, row.workspace)
+    message = UserMessage(wanted.text, wanted.files, wanted.msg_id, call.person.name)
+    # Attached: it is not let go of while the message is taken in.
+    async with call.exchange.switchboard.attached(call.id) as live:
+        turn = await call.exchange.switchboard.submit(live, message, wanted.when)
+    return answer({"turn": turn}, 202)
+
+
+async def stop(call: ApiCall) -> Mapping[str, Any]:
+    """`POST /api/sessions/{id}/stop`."""
+    await _row(call)
+    # One that is asleep is at rest already.
+    live = call.exchange.switchboard.live(call.id)
+    if live is None or live.session.status in (State.IDLE, State.CLOSED):
+        return {"stopped": False}
+    live.session.stop(call.person.name)
+    return {"stopped": True}
+
+
+async def set_mode(call: ApiCall) -> Mapping[str, Any]:
+    """`POST /api/sessions/{id}/mode`."""
+    wanted = await call.body(NewMode)
+    async with call.exchange.switchboard.attached(call.id) as live:
+        live.session.set_mode(wanted.mode)
+        return {"mode": live.session.mode}
+
+
+def _members(row: SessionRow, live: LiveSession | None) -> Mapping[str, Any]:
+    return {
+        "id": row.id,
+        "agent": row.agent,
+        "workspace": row.workspace,
+        "by": row.by_person,
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+        "state": ASLEEP if live is None else live.session.status.value,
+        "turn": 0 if live is None else live.session.turn,
+        "mode": None if live is None else live.session.mode,
+        "clients": 0 if live is None else live.clients,
+    }
+
+
+async def _row(call: ApiCall) -> SessionRow:
+    row = await call.exchange.switchboard.row(call.id)
+    if row is None:
+        raise SessionNotFound(f"There is no session `{call.id[:80]}` here.")
+    return row
+
+
+def _check_id(name: str, id: str) -> None:
+    """See that an id can be told on every wire: in addresses, in lines, on a screen."""
+    if not 0 < len(id) <= MAX_ID_CHARS or not id.isprintable() or "/" in id:
+        told = f"`{name}` must have 1 to {MAX_ID_CHARS} printable characters, and no `/`."
+        raise ApiRefused(400, told)
+
+
+async def _check_paths(call: ApiCall, name: str, paths: tuple[str, ...] | list[str], workspace: str) -> None:
+    """See that somebody with a token reaches no further than the agent was meant to: only an admin may.
+
+    Raises:
+        Refused: 400 if it is no path, 403 if it leads out of the workspace.
+    """
+    for path in paths:
+        if not 0 < len(path) <= MAX_PATH_CHARS or "\0" in path or not _is_text(path):
+            raise ApiRefused(400, f"`{name}` must be a path of at most {MAX_PATH_CHARS} characters.")
+    if paths and not call.person.may("admin") and not await asyncio.to_thread(_all_inside, paths, workspace):
+        raise ApiRefused(403, f"`{name}` must be in the agent's workspace: only an admin may name others.")
+
+
+def _all_inside(paths: tuple[str, ...] | list[str], workspace: str) -> bool:
+    top = os.path.realpath(os.path.expanduser(workspace))
+    found = (os.path.realpath(os.path.join(top, os.path.expanduser(path))) for path in paths)
+    return all(os.path.commonpath((top, path)) == top for path in found)
+
+
+def _is_text(path: str) -> bool:
+    try:
+        return bool(path.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+_SESSION = obj(
+    id=TEXT,
+    agent=TEXT,
+    workspace=TEXT,
+    by=TEXT,
+    created_at=MOMENT,
+    updated_at=MOMENT,
+    state={"enum": [ASLEEP, *(state.value for state in State)]},
+    turn=COUNT,
+    mode=maybe({"enum": list(MODES)}),
+    clients=COUNT,
+)
+_LIST_QUERY = {"agent": TEXT, "limit": {"type": "integer", "minimum": 1, "maximum": MOST_LISTED}, "before": TEXT}
+
+ENDPOINTS = (
+    ApiEndpoint(
+        "POST", "/api/sessions", open_session, "talker", "Begin a session, or go on with one", NewSession,
+        answer=obj(id=TEXT, agent=TEXT), statuses=(404, 409, 422, 500, 503),
+    ),
+    ApiEndpoint(
+        "GET", "/api/sessions", list_sessions, "observer", "The sessions, newest first", query=_LIST_QUERY,
+        answer=obj(sessions=array(_SESSION)), statuses=(404,),
+    ),
+    ApiEndpoint(
+        "GET", "/api/sessions/{id}", show_session, "observer", "One session", answer=_SESSION, statuses=(404,),
+    ),
+    ApiEndpoint(
+        "DELETE", "/api/sessions/{id}", remove_session, "admin", "End a session, and forget it", answer=obj(id=TEXT),
+        statuses=(404,),
+    ),
+    ApiEndpoint(
+        "POST", "/api/sessions/{id}/messages", say, "talker", "Say something", NewMessage, answer=obj(turn=COUNT),
+        status=202, statuses=(404, 409, 429, 500, 503),
+    ),
+    ApiEndpoint(
+        "POST", "/api/sessions/{id}/stop", stop, "talker", "Stop the turn in progress, and what waits behind it",
+        answer=obj(stopped=FLAG), statuses=(404,),
+    ),
+    ApiEndpoint(
+        "POST", "/api/sessions/{id}/mode", set_mode, "admin", "Change how much is approved unasked", NewMode,
+        answer=obj(mode={"enum": list(MODES)}), statuses=(404, 500, 503),
+    ),
+)  # fmt: skip

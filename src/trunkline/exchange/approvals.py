@@ -1,0 +1,173 @@
+"""Approvals as rows: each is asked once and answered once, and outlives the process.
+
+What decides is the session: it takes one answer for a call, and that is in its log before the agent hears of it. The
+rows follow the log. They are where people look, and what tells an exchange after a restart who was being asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from trunkline.base import jsontext
+from trunkline.base.values import Value
+from trunkline.core.events import ToolRequested
+from trunkline.core.faults import UnknownCall
+from trunkline.core.ids import new_id
+from trunkline.store.database import Database, Row, Transaction
+
+State = Literal["pending", "approved", "denied", "closed"]
+
+#: The most that are listed at once.
+MOST_LISTED = 1000
+
+_FIELDS = (
+    "id, session, agent, turn, call_id, tool, category, description, args, digest, asked_at, state, decided_by, "
+    "decided_at, reason"
+)
+
+
+class Approval(Value):
+    """One question, and what became of it. Times are milliseconds since 1970."""
+
+    id: str
+    session: str
+    agent: str
+    turn: int
+    call_id: str
+    tool: str
+    category: str
+    description: str
+    args: Mapping[str, Any]
+    digest: str
+    asked_at: int
+    state: State
+    decided_by: str | None = None
+    decided_at: int | None = None
+    reason: str | None = None
+
+
+class AlreadyDecided(UnknownCall):
+    """Somebody was faster, or the call is over."""
+
+    def __init__(self, approval: Approval) -> None:
+        by = f" by {approval.decided_by}" if approval.decided_by else ""
+        super().__init__(f"The approval is {approval.state}{by}.")
+        self.approval = approval
+
+
+def digest(request: ToolRequested) -> str:
+    """What an answer is bound to, besides the call's id: the tool and every argument."""
+    whole = {"name": request.name, "args": request.args, "outside": request.outside}
+    return hashlib.sha256(jsontext.dumps(whole)).hexdigest()
+
+
+class ApprovalStore:
+    """The rows."""
+
+    def __init__(self, database: Database, clock: Callable[[], int]) -> None:
+        """`clock` gives milliseconds since 1970."""
+        self._database = database
+        self._clock = clock
+
+    async def asked(self, session: str, agent: str, turn: int, request: ToolRequested) -> Approval:
+        """A person is to decide on a call. The row of a call that was asked about before is the same."""
+        row = (
+            new_id(), session, agent, turn, request.call_id, request.name, request.category, request.description,
+            jsontext.dumps(dict(request.args)).decode(), digest(request), self._clock(), "pending",
+        )  # fmt: skip
+
+        def write(tx: Transaction) -> Approval:
+            found = tx.one(
+                f"SELECT {_FIELDS} FROM approval WHERE session = ? AND turn = ? AND call_id = ? AND state = 'pending'",
+                (session, turn, request.call_id),
+            )
+            if found is None:
+                marks = ", ".join("?" * len(row))
+                tx.execute(
+                    "INSERT INTO approval (id, session, agent, turn, call_id, tool, category, description, args, "
+                    f"digest, asked_at, state) VALUES ({marks})",
+                    row,
+                )
+                found = tx.one(f"SELECT {_FIELDS} FROM approval WHERE id = ?", (row[0],))
+            return _approval(found or {})
+
+        return await self._database.write(write)
+
+    async def answered(
+        self, session: str, turn: int, call_id: str, *, approved: bool, by: str, reason: str | None = None
+    ) -> None:
+        """The session took an answer. A row that has one keeps it."""
+        await self._settle(session, turn, call_id, "approved" if approved else "denied", by, reason)
+
+    async def explained(self, id: str, reason: str) -> None:
+        """Why it was denied."""
+        sql = "UPDATE approval SET reason = ? WHERE id = ? AND state = 'denied'"
+        await self._database.write(lambda tx: tx.execute(sql, (reason, id)))
+
+    async def ended(self, session: str, turn: int, call_id: str | None, reason: str) -> None:
+        """The call, or with None the whole turn, is over: whoever is still asked need not answer any more."""
+        await self._settle(session, turn, call_id, "closed", None, reason)
+
+    async def close_all(self, session: str, reason: str, *, but: frozenset[tuple[int, str]] = frozenset()) -> None:
+        """Nobody waits any more in a session, except for these calls by turn and id."""
+
+        def write(tx: Transaction) -> None:
+            pending = tx.all(
+                "SELECT id, turn, call_id FROM approval WHERE session = ? AND state = 'pending'", (session,)
+            )
+            for row in pending:
+                if (row["turn"], row["call_id"]) not in but:
+                    tx.execute(
+                        "UPDATE approval SET state = 'closed', reason = ?, decided_at = ? WHERE id = ?",
+                        (reason, self._clock(), row["id"]),
+                    )
+
+        await self._database.write(write)
+
+    async def get(self, id: str) -> Approval | None:
+        """One of them."""
+        row = await self._database.read(lambda tx: tx.one(f"SELECT {_FIELDS} FROM approval WHERE id = ?", (id,)))
+        return None if row is None else _approval(row)
+
+    async def found(self, state: State | None = None, session: str | None = None) -> list[Approval]:
+        """The latest of them, oldest first."""
+        where, values = ["1 = 1"], []
+        for column, value in (("state", state), ("session", session)):
+            if value is not None:
+                where.append(f"{column} = ?")
+                values.append(value)
+        sql = (
+            f"SELECT {_FIELDS} FROM approval WHERE {' AND '.join(where)} ORDER BY asked_at DESC, id DESC "
+            f"LIMIT {MOST_LISTED}"
+        )
+        rows = await self._database.read(lambda tx: tx.all(sql, values))
+        return [_approval(row) for row in reversed(rows)]
+
+    async def count_pending(self) -> int:
+        """How many wait for an answer."""
+        sql = "SELECT COUNT(*) AS count FROM approval WHERE state = 'pending'"
+        row = await self._database.read(lambda tx: tx.one(sql))
+        return int((row or {"count": 0})["count"])
+
+    async def sessions_waiting(self) -> list[str]:
+        """The sessions in which somebody is asked."""
+        sql = "SELECT DISTINCT session FROM approval WHERE state = 'pending' ORDER BY session"
+        return [str(row["session"]) for row in await self._database.read(lambda tx: tx.all(sql))]
+
+    async def _settle(
+        self, session: str, turn: int, call_id: str | None, state: State, by: str | None, reason: str | None
+    ) -> None:
+        values: list[Any] = [state, by, self._clock(), reason, session, turn]
+        call = "" if call_id is None else " AND call_id = ?"
+        values += [] if call_id is None else [call_id]
+        sql = (
+            "UPDATE approval SET state = ?, decided_by = ?, decided_at = ?, reason = ? "
+            f"WHERE session = ? AND turn = ?{call} AND state = 'pending'"
+        )
+        await self._database.write(lambda tx: tx.execute(sql, values))
+
+
+def _approval(row: Row) -> Approval:
+    return Approval(**{**row, "args": jsontext.loads(str(row["args"]).encode())})

@@ -1,0 +1,144 @@
+"""Programs that hosts spawn with `--attach`, at the socket in the exchange's home: each joins a session.
+
+`base.attach` says how they talk; `exchange.lines` has a module for each wire. A session that they join goes on when
+they leave.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+from trunkline.base import attach, local_socket
+from trunkline.base.attach import AttachAnswer, AttachEnding, AttachHeader, BadAttachment
+from trunkline.core.faults import ConfigError, Fault, SessionExists, SessionNotFound
+from trunkline.exchange.exchange import Exchange
+from trunkline.exchange.lines import agentproc, chat, jsonstream
+from trunkline.exchange.lines.connection import LocalConnection
+from trunkline.exchange.live_session import LiveSession
+from trunkline.exchange.people import LOCAL
+
+logger = logging.getLogger(__name__)
+
+#: How long a client may take to say who it is. It is a program on this machine, which has that ready.
+HEADER_SECONDS = 10.0
+#: Clients at a time: each is a process of this user's, and open files are few.
+MAX_CLIENTS = 500
+
+#: What an exception says that nobody foresaw is for whoever reads the log.
+FAILED = "The exchange failed. Its log says why."
+
+#: In place of a session's id: the newest.
+LATEST = "latest"
+
+Serve = Callable[[Exchange, LiveSession, AttachHeader, LocalConnection], Awaitable[AttachEnding]]
+
+_LINES: dict[str, Serve] = {"jsonstream": jsonstream.serve, "agentproc": agentproc.serve, "chat": chat.serve}
+
+
+@asynccontextmanager
+async def attach_socket(exchange: Exchange) -> AsyncIterator[None]:
+    """Let them in as long as the block lasts.
+
+    Raises:
+        ConfigError: there can be no socket in the home.
+    """
+    home = exchange.settings.home
+    try:
+        listening = local_socket.listening(home, attach.ATTACH_SOCKET)
+    except OSError as error:
+        path = os.path.join(home, attach.ATTACH_SOCKET)
+        raise ConfigError(f"`{path}` cannot be made: {error.strerror or error}.") from error
+    clients: set[asyncio.Task[None]] = set()
+
+    def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(
+            _serve(exchange, LocalConnection(reader, writer), len(clients) >= MAX_CLIENTS), name="an attached program"
+        )
+        clients.add(task)
+        task.add_done_callback(clients.discard)
+
+    server = await asyncio.start_unix_server(welcome, sock=listening, limit=attach.MAX_HEADER)
+    try:
+        yield
+    finally:
+        server.close()
+        for task in clients:
+            task.cancel()
+        if clients:
+            await asyncio.wait(clients)
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.join(home, attach.ATTACH_SOCKET))
+
+
+async def _serve(exchange: Exchange, connection: LocalConnection, full: bool) -> None:
+    is_in = False
+    try:
+        try:
+            if full:
+                raise ConfigError(f"The exchange has {MAX_CLIENTS} programs attached: it takes no more.")
+            async with asyncio.timeout(HEADER_SECONDS):
+                header = attach.decode_header(await connection.header())
+            live = await joined(exchange, header)
+        except (TimeoutError, BadAttachment) as error:
+            connection.refuse(str(error) or "No header came.", retryable=False)
+            return
+        except Fault as fault:
+            connection.refuse(str(fault), retryable=fault.retryable)
+            return
+        except (ConnectionError, asyncio.IncompleteReadError):
+            raise
+        except Exception:
+            connection.refuse(FAILED, retryable=False)
+            raise
+        is_in = True
+        connection.accept(AttachAnswer(live.id, live.agent))
+        connection.end(await _LINES[header.wire](exchange, live, header, connection))
+    except Fault as fault:
+        connection.end(AttachEnding(1, str(fault)))
+    except (ConnectionError, asyncio.IncompleteReadError):
+        # It is gone, and need not be told.
+        return
+    except Exception:
+        logger.exception("an attached program could not be served")
+        if is_in:
+            connection.end(AttachEnding(1, FAILED))
+    finally:
+        await connection.close()
+
+
+async def joined(exchange: Exchange, header: AttachHeader) -> LiveSession:
+    """The session that a program wants, begun if need be.
+
+    Raises:
+        SessionNotFound: it is not there.
+        SessionExists: it is another agent's.
+        ConfigError, AgentFailed: its agent cannot be had.
+    """
+    board = exchange.switchboard
+    if header.resume is None:
+        agent = header.agent if header.agent is not None else _only_agent(exchange)
+        return await board.open(agent, header.session_id, workspace=header.workspace, by=LOCAL.name)
+    if header.resume == LATEST:
+        rows = await board.rows(header.agent, 1)
+        row = rows[0] if rows else None
+    else:
+        row = await board.row(header.resume)
+    if row is None:
+        raise SessionNotFound(
+            f"There is no session `{header.resume[:80]}` in the exchange.", hint="Leave `--resume` out to begin one."
+        )
+    if header.agent is not None and row.agent != header.agent:
+        raise SessionExists(f"Session `{row.id}` is with the agent `{row.agent}`.")
+    return await board.find(row.id)
+
+
+def _only_agent(exchange: Exchange) -> str:
+    names = [entry.name for entry in exchange.directory.entries]
+    if len(names) != 1:
+        known = f"The agents are {', '.join(names)}." if names else "The exchange has no agents."
+        raise ConfigError("Nobody said which agent is to answer.", hint=known)
+    return names[0]

@@ -1,0 +1,245 @@
+"""What agents use: counted durably, and held against what they may use.
+
+One `SessionMeter` for each session asks and counts for it; those of one agent share its `AgentBudget`. A day is one of
+UTC, an hour the last sixty minutes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from trunkline.core.faults import BudgetExceeded
+from trunkline.core.usage import Usage
+from trunkline.exchange.settings import AgentBudget
+from trunkline.store.database import Database, Transaction
+
+HOUR_MS = 3_600_000
+
+#: What a million of a unit are.
+_MICRO = 1_000_000
+
+#: Gives what a request to a model has cost, in dollars; None: nobody knows.
+Cost = Callable[[str, Usage], float | None]
+
+
+class Spending:
+    """What one agent has used: today, and how often it was asked in the last hour."""
+
+    def __init__(self, budget: AgentBudget, clock: Callable[[], int]) -> None:
+        self.budget = budget
+        self._clock = clock
+        self.day = ""
+        self.tokens = 0
+        self.usd = 0.0
+        self.began: deque[int] = deque()
+
+    def check(self) -> None:
+        """See whether there is anything left.
+
+        Raises:
+            BudgetExceeded: there is not; with when there will be.
+        """
+        self.roll()
+        tokens, usd = self.budget.tokens_per_day, self.budget.usd_per_day
+        if tokens is not None and self.tokens >= tokens:
+            raise self._spent(f"{tokens:,} tokens a day", self._until_midnight())
+        if usd is not None and self.usd >= usd:
+            raise self._spent(f"{usd:g} US dollars a day", self._until_midnight())
+
+    def check_turn(self) -> None:
+        """See whether one more message may be answered.
+
+        Raises:
+            BudgetExceeded: not now.
+        """
+        self.check()
+        most, now = self.budget.turns_per_hour, self._clock()
+        while self.began and self.began[0] <= now - HOUR_MS:
+            self.began.popleft()
+        if most is not None and len(self.began) >= most:
+            raise self._spent(f"{most} turns an hour", (self.began[0] + HOUR_MS - now) / 1000)
+
+    def roll(self) -> None:
+        """Begin anew if it is another day."""
+        today = day_of(self._clock())
+        if today != self.day:
+            self.day, self.tokens, self.usd = today, 0, 0.0
+
+    def _until_midnight(self) -> float:
+        now = datetime.fromtimestamp(self._clock() / 1000, UTC)
+        return ((now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0) - now).total_seconds()
+
+    @staticmethod
+    def _spent(what: str, retry_after: float) -> BudgetExceeded:
+        return BudgetExceeded(f"The agent's budget of {what} is spent.", retry_after=max(1.0, retry_after))
+
+
+class Budgets:
+    """The accounts of all agents."""
+
+    def __init__(self, database: Database, clock: Callable[[], int], cost: Cost) -> None:
+        self._database = database
+        self._clock = clock
+        self._cost = cost
+        self._agents: dict[str, Spending] = {}
+
+    async def open(self, budgets: Mapping[str, AgentBudget]) -> None:
+        """Take up what these agents have used so far; those that are known already go on with new limits."""
+        now = self._clock()
+        for agent, budget in budgets.items():
+            if agent in self._agents:
+                self._agents[agent].budget = budget
+                continue
+            spending = self._agents[agent] = Spending(budget, self._clock)
+            spending.roll()
+            used, began = await self._database.read(lambda tx, agent=agent: _so_far(tx, agent, day_of(now), now))  # type: ignore[misc]
+            spending.tokens, spending.usd = used
+            spending.began.extend(began)
+
+    def meter(self, agent: str) -> SessionMeter:
+        """One for a session of an agent."""
+        return SessionMeter(agent, self._agents[agent], self._database, self._clock, self._cost)
+
+    async def usage(self, by: str) -> list[dict[str, Any]]:
+        """What was used, by `agent`, `day`, `person` or `model`."""
+        column = {"agent": "agent", "day": "day", "person": "person", "model": "model"}[by]
+        sums = ", ".join(f"SUM({name}) AS {name}" for name in _SUMS)
+        sql = f"SELECT {column}, {sums} FROM usage GROUP BY {column} ORDER BY {column}"
+        rows = await self._database.read(lambda tx: tx.all(sql))
+        return [
+            {column: row[column], **{name: int(row[name]) for name in _SUMS if name != "micro_usd"},
+             "usd": int(row["micro_usd"]) / _MICRO}
+            for row in rows
+        ]  # fmt: skip
+
+
+_SUMS = ("turns", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "micro_usd")
+
+
+Work = Callable[[], Awaitable[object]]
+
+
+class SessionMeter:
+    """Asks and counts for one session. See `core.agent.Meter`.
+
+    Agents that know nothing of it are counted by the ends of their turns: `turn_ended`. What one has counted itself is
+    remembered by turn, since the end of a turn is heard of when the disk has it, and the next may be under way then.
+    """
+
+    def __init__(
+        self, agent: str, spending: Spending, database: Database, clock: Callable[[], int], cost: Cost
+    ) -> None:
+        self._agent = agent
+        self._spending = spending
+        self._database = database
+        self._clock = clock
+        self._cost = cost
+        self._metered: dict[int, tuple[Usage, str]] = {}
+        """What was counted of each turn that has not ended, and for which model last."""
+        self._admitted = 0
+        """Messages that were admitted and have not begun."""
+        self.keep: Callable[[Work], None] = _forget
+        """Has rows written one after the other; set by who owns the session."""
+        self.now: Callable[[], tuple[int, str]] = lambda: (0, "")
+        """Gives the turn in progress and who asked; set by who owns the session."""
+
+    @property
+    def seconds_per_turn(self) -> float | None:
+        """How long a turn may work."""
+        return self._spending.budget.seconds_per_turn
+
+    def check(self) -> None:
+        self._spending.check()
+
+    def check_turn(self) -> None:
+        """See whether a message may be answered.
+
+        Raises:
+            BudgetExceeded: not now.
+        """
+        self._spending.check_turn()
+
+    def admit(self) -> None:
+        self._spending.check_turn()
+        # Counted here and not when it begins: those that wait would all find the same room.
+        self._spending.began.append(self._clock())
+        self._admitted += 1
+
+    def spent(self, usage: Usage, model: str) -> None:
+        turn, person = self.now()
+        before = self._metered.get(turn)
+        self._metered[turn] = (usage if before is None else before[0] + usage, model)
+        self._count(usage, model)
+        # At once: a process that dies in the middle of the turn has spent it nevertheless.
+        self.keep(lambda: self._write(usage, model, person, turns=0))
+
+    async def turn_began(self) -> None:
+        """A message is being answered, or refused."""
+        if not self._admitted:
+            return
+        self._admitted -= 1
+        now = self._clock()
+
+        def write(tx: Transaction) -> None:
+            tx.execute("DELETE FROM turn_began WHERE agent = ? AND at <= ?", (self._agent, now - HOUR_MS))
+            tx.execute("INSERT INTO turn_began (agent, at) VALUES (?, ?)", (self._agent, now))
+
+        await self._database.write(write)
+
+    async def turn_ended(self, turn: int, usage: Usage | None, person: str) -> None:
+        """It is over. What the agent did not count itself is counted now."""
+        counted, model = self._metered.pop(turn, (None, ""))
+        rest = _less(usage, counted)
+        if rest is not None:
+            self._count(rest, model)
+        await self._write(rest or Usage(), model, person, turns=1)
+
+    def _count(self, usage: Usage, model: str) -> None:
+        self._spending.roll()
+        self._spending.tokens += sum(filter(None, (usage.input_tokens, usage.output_tokens)))
+        self._spending.usd += self._cost(model, usage) or 0.0
+
+    async def _write(self, usage: Usage, model: str, person: str, *, turns: int) -> None:
+        key = (day_of(self._clock()), self._agent, person, model)
+        added = (
+            turns, usage.input_tokens or 0, usage.output_tokens or 0, usage.cache_read_tokens or 0,
+            usage.cache_write_tokens or 0, round((self._cost(model, usage) or 0.0) * _MICRO),
+        )  # fmt: skip
+        sets = ", ".join(f"{name} = usage.{name} + excluded.{name}" for name in _SUMS)
+        sql = (
+            f"INSERT INTO usage (day, agent, person, model, {', '.join(_SUMS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+            f"ON CONFLICT (day, agent, person, model) DO UPDATE SET {sets}"
+        )
+        await self._database.write(lambda tx: tx.execute(sql, (*key, *added)))
+
+
+def _forget(work: Work) -> None:
+    """Nobody keeps it."""
+
+
+def day_of(at: int) -> str:
+    """The day of a moment, as `2026-11-16`."""
+    return datetime.fromtimestamp(at / 1000, UTC).date().isoformat()
+
+
+def _less(whole: Usage | None, part: Usage | None) -> Usage | None:
+    """What is in the one and not in the other; None if that is nothing."""
+    if whole is None or part is None:
+        return whole
+    rest = {name: max(0, (getattr(whole, name) or 0) - (getattr(part, name) or 0)) for name in whole.__fields__}
+    return Usage(**rest) if any(rest.values()) else None
+
+
+def _so_far(tx: Transaction, agent: str, day: str, now: int) -> tuple[tuple[int, float], list[int]]:
+    row = tx.one(
+        "SELECT SUM(input_tokens) AS input, SUM(output_tokens) AS output, SUM(micro_usd) AS usd FROM usage "
+        "WHERE agent = ? AND day = ?",
+        (agent, day),
+    )
+    found = row or {}
+    used = (int(found.get("input") or 0) + int(found.get("output") or 0), int(found.get("usd") or 0) / _MICRO)
+    began = tx.all("SELECT at FROM turn_began WHERE agent = ? AND at > ? ORDER BY at", (agent, now - HOUR_MS))
+    return used, [int(each["at"]) for each in began]

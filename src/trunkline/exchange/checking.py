@@ -1,0 +1,159 @@
+"""What keeps an exchange from working, looked for without starting it; and what mends each."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import stat
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+
+from trunkline.base import asgi, local_socket
+from trunkline.base.chat_platforms import PLATFORMS
+from trunkline.base.exchange_home import API_SOCKET
+from trunkline.base.extras import install_hint, missing
+from trunkline.base.redact import Redactor
+from trunkline.base.values import Value
+from trunkline.core.faults import Fault
+from trunkline.exchange import config
+from trunkline.exchange.exchange import by_registry
+from trunkline.exchange.settings import AgentSettings, ExchangeSettings, WireSettings
+
+#: What serves HTTP, and the extra that brings it.
+_NEEDED, _EXTRA = ("httptools", "starlette", "uvicorn"), "up"
+#: An exchange that runs lets us in at once.
+CONNECT_SECONDS = 1.0
+#: For finding out whether an agent could answer: it may look for a model on this machine.
+AGENT_SECONDS = 20.0
+
+#: What others may not do with what is in a home.
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+class DoctorFinding(Value):
+    """One thing that was looked at."""
+
+    what: str
+    ok: bool
+    told: str
+    mend: str = ""
+    """A command, or what to do."""
+
+
+async def examine(path: str, environ: Mapping[str, str]) -> list[DoctorFinding]:
+    """Everything that can be looked at. What depends on something that is wrong is left out."""
+    try:
+        settings = config.read(path, environ)
+    except config.WrongFile as wrong:
+        return [_wrong("file", str(each.replace(hint=None)), each.hint or "") for each in wrong.problems]
+    found = [
+        DoctorFinding("file", True, path),
+        _packages(),
+        *_home(settings),
+        await asyncio.to_thread(_address, settings),
+    ]
+    redactor = Redactor.from_environ(environ)
+    for agent in settings.agents.values():
+        found.append(await _agent(agent, redactor))
+    if not settings.agents:
+        found.append(_wrong("agents", "there are none", f"Write `[agents.NAME]` into `{path}`."))
+    for wire in settings.wires.values():
+        found += _wire(wire, environ)
+    if not settings.people:
+        note = "nobody has a token: the exchange can be used through the socket in its home, and not over HTTP"
+        found.append(DoctorFinding("people", True, note))
+    return found
+
+
+def _wrong(what: str, told: str, mend: str = "") -> DoctorFinding:
+    return DoctorFinding(what, False, told, mend)
+
+
+def _packages() -> DoctorFinding:
+    for module in _NEEDED:
+        if find_spec(module) is None:
+            return _wrong("packages", f"`{module}` is not installed", install_hint(_EXTRA))
+    return DoctorFinding("packages", True, "all are here")
+
+
+def _home(settings: ExchangeSettings) -> Iterator[DoctorFinding]:
+    home = settings.home
+    try:
+        mode = os.stat(home).st_mode
+    except FileNotFoundError:
+        above = home
+        while not os.path.exists(above) and os.path.dirname(above) != above:
+            above = os.path.dirname(above)
+        if os.path.isdir(above) and os.access(above, os.W_OK | os.X_OK):
+            yield DoctorFinding("home", True, f"{home}, which will be made")
+        else:
+            told = f"{home} cannot be made: {above} cannot be written to"
+            yield _wrong("home", told, "Name another `home` in the file.")
+        return
+    except OSError as error:
+        yield _wrong("home", f"{home}: {error.strerror or error}", "Name another `home` in the file.")
+        return
+    if not stat.S_ISDIR(mode):
+        yield _wrong("home", f"{home} is not a directory", "Name another `home` in the file.")
+    elif not os.access(home, os.W_OK | os.X_OK):
+        yield _wrong("home", f"{home} cannot be written to", f"chmod u+rwx {shlex.quote(home)}")
+    elif mode & _OTHERS:
+        # What is in it cannot: no more than untidy.
+        yield DoctorFinding("home", True, f"{home}, which others can look into", f"chmod 700 {shlex.quote(home)}")
+    else:
+        yield DoctorFinding("home", True, home)
+
+
+def _address(settings: ExchangeSettings) -> DoctorFinding:
+    host, port = settings.listen
+    if _runs(settings.home):
+        return DoctorFinding("address", True, "the exchange is running")
+    try:
+        with asgi.listening(host, port):
+            return DoctorFinding("address", True, f"{host}:{port} is free")
+    except asgi.CannotListen as error:
+        return _wrong(
+            "address",
+            f"{host}:{port}: {error.strerror}",
+            f"Choose another `listen` in the section `[exchange]` of `{settings.path}`.",
+        )
+
+
+def _runs(home: str) -> bool:
+    try:
+        local_socket.connected(home, API_SOCKET, CONNECT_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+async def _agent(settings: AgentSettings, redactor: Redactor) -> DoctorFinding:
+    what = f"agent {settings.name}"
+    place = settings.workspace
+    if not await asyncio.to_thread(os.path.isdir, place):
+        return _wrong(what, f"its workspace {place} is not a directory", f"mkdir -p {shlex.quote(place)}")
+    try:
+        async with asyncio.timeout(AGENT_SECONDS):
+            agent = await by_registry(settings.agent, {**settings.options, "workspace": place})
+        problem = getattr(agent, "problem", lambda: None)()
+        problem = problem or getattr(agent, "problem_in", lambda workspace: None)(place)
+    except Fault as fault:
+        return _wrong(what, redactor.text(fault.message), redactor.text(fault.hint or ""))
+    except TimeoutError:
+        return _wrong(what, f"it could not be made within {AGENT_SECONDS:g} seconds")
+    return _wrong(what, redactor.text(problem)) if problem else DoctorFinding(what, True, settings.agent)
+
+
+def _wire(wire: WireSettings, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
+    what = f"wire {wire.name}"
+    entry = PLATFORMS.get(wire.name)
+    if entry is not None and entry.secrets:
+        names = [wire.keys.get(f"{key}_env", variable) for key, variable in entry.secrets.items()]
+        if not any(environ.get(name) for name in names):
+            yield _wrong(what, f"{' and '.join(names)} not set", f"export {names[0]}=...")
+            return
+        if entry.extra is not None and (module := missing(entry.extra)) is not None:
+            yield _wrong(what, f"`{module}` is not installed", install_hint(entry.extra))
+            return
+    yield DoctorFinding(what, True, "configured")

@@ -1,0 +1,158 @@
+"""Which keys the file of an exchange may have. A wire's are those that it is configured with without an exchange.
+
+Secrets are in the environment: where a wire has a key for one, the file has `KEY_env`, the name of a variable.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from trunkline.base.chat_platforms import PLATFORMS, remote
+from trunkline.base.config_schema import (
+    ANY,
+    COUNT,
+    EFFORT,
+    LIMIT,
+    MODE,
+    PRICE,
+    SCHEMA,
+    SWITCH,
+    TEXT,
+    TEXTS,
+    URL,
+    Kind,
+    Schema,
+    one_of,
+)
+from trunkline.base.config_services import HOSTS, LISTEN, PATH, SECTIONS, Setting
+from trunkline.exchange.settings import ROLES
+
+#: What a name may be: it stands in addresses, in lists and in the names of files.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+_DURATION = re.compile(r"([1-9][0-9]{0,8})([smhd])", re.ASCII)
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
+
+#: What a literal secret in the file is told.
+LITERAL = "is a secret, and must not be in the file"
+
+
+def is_name(name: str) -> bool:
+    """Whether agents and people may be called that."""
+    return _NAME.fullmatch(name) is not None
+
+
+def seconds(duration: str) -> float | None:
+    """How long `30m` is; None if it is no duration."""
+    found = _DURATION.fullmatch(duration)
+    return None if found is None else float(int(found[1]) * _UNIT_SECONDS[found[2]])
+
+
+def _never(key: str) -> Kind:
+    """A key that is a secret, written out."""
+    return Kind("in the environment", lambda value: True, slip=lambda value: f"{LITERAL}: name a variable in `{key}`")
+
+
+def _is_above_zero(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value) and value > 0
+
+
+SECONDS = Kind("a number of seconds above 0", _is_above_zero)
+DURATION = Kind(
+    'a duration such as "90s", "30m", "24h" or "7d"',
+    lambda value: isinstance(value, str) and seconds(value) is not None,
+)
+VARIABLE = Kind(
+    "the name of an environment variable",
+    lambda value: isinstance(value, str) and bool(value) and not {"=", "\0", "$", " "}.intersection(value),
+)
+DIGEST = Kind(
+    "the SHA-256 of a token, 64 hexadecimal digits",
+    lambda value: isinstance(value, str) and bool(_SHA256.fullmatch(value)),
+)
+
+_EXCHANGE: Schema = {
+    "listen": LISTEN,
+    "home": PATH,
+    "hosts": HOSTS,
+    "webhook": URL,
+    "webhook_env": VARIABLE,
+    "approvals_expire": DURATION,
+    "idle_after": DURATION,
+    "metrics_without_token": SWITCH,
+}
+_BUDGET: Schema = {
+    "tokens_per_day": COUNT,
+    "usd_per_day": PRICE,
+    "turns_per_hour": COUNT,
+    "seconds_per_turn": SECONDS,
+}
+#: What `trunkline chat` takes for an agent that has a model.
+OPTIONS: Schema = {
+    "provider": TEXT,
+    "model": TEXT,
+    "base_url": URL,
+    "profile": TEXT,
+    "max_tokens": COUNT,
+    "max_turns": LIMIT,
+    "thinking_budget": LIMIT,
+    "effort": EFFORT,
+}
+_AGENT: Schema = {
+    "agent": TEXT,
+    "workspace": PATH,
+    "mode": MODE,
+    "allow": TEXTS,
+    "description": TEXT,
+    "budget": _BUDGET,
+    "api_key": _never("[providers.NAME] api_key_env"),
+    **OPTIONS,
+}
+_PERSON: Schema = {
+    "token_env": VARIABLE,
+    "token_sha256": DIGEST,
+    "token": _never("token_env"),
+    "role": one_of(*ROLES),
+}
+
+
+def _wire(schema: Schema, *without: str, **more: Kind) -> Schema:
+    """The keys of a service, with names of variables in the place of secrets."""
+    found: dict[str, Kind | Schema] = {key: kind for key, kind in schema.items() if key not in without}
+    for key, kind in schema.items():
+        if isinstance(kind, Setting) and kind.secret:
+            found |= _secret(key)
+    return {**found, **more}
+
+
+def _secret(key: str) -> dict[str, Kind | Schema]:
+    return {key: _never(f"{key}_env"), f"{key}_env": VARIABLE}
+
+
+def _platform(name: str) -> Schema:
+    """A chat platform as a wire: who is let in, and how it is told there, as `[bridge]` has it."""
+    entry = PLATFORMS[name]
+    bridge = ("allow", "approvers", "instructions", "verbosity", "rate", "queue", "max_chars")
+    found: dict[str, Kind | Schema] = {key: SECTIONS["bridge"][key] for key in bridge}
+    found |= entry.keys
+    for key in entry.secrets:
+        found |= _secret(key)
+    return {**found, "agent": TEXT, "agents": TEXTS}
+
+
+#: What the agents of the exchange may do is said where they are, and sessions are its own. It has no TLS yet.
+_NOT_TRYLL = ("workspace", "mode", "allow", "sessions", "log_level", "log_file", "tls_cert", "tls_key")
+
+WIRES: dict[str, Schema] = {
+    "tryll": _wire(SECTIONS["tryll"], *_NOT_TRYLL, agents=TEXTS),
+    "network": _wire(SECTIONS["network"]),
+    "runner": _wire(SECTIONS["runner"]),
+    **{name: _platform(name) for name in remote()},
+}
+
+#: What the file tells an exchange.
+OWN: Schema = {"exchange": _EXCHANGE, "agents": {ANY: _AGENT}, "wires": WIRES, "people": {ANY: _PERSON}}
+#: Everything that a file of ours may say.
+EVERYTHING: Schema = {**SCHEMA, **SECTIONS, **OWN}

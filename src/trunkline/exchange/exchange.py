@@ -1,0 +1,114 @@
+"""The exchange: agents by name, sessions that outlive connections, approvals that reach a person, one budget.
+
+    async with Exchange.opened(settings) as exchange:
+        live = await exchange.switchboard.open("helper", by="ana")
+        turn = await exchange.switchboard.submit(live, UserMessage("Hello"))
+
+It serves nobody by itself: `exchange.api` and `exchange.lines` do.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from trunkline.agents.with_model import made
+from trunkline.base.redact import Redactor
+from trunkline.core.agent import Agent
+from trunkline.core.usage import Usage
+from trunkline.exchange.approvals import Approval
+from trunkline.exchange.budgets import Budgets
+from trunkline.exchange.directory import Directory, Make
+from trunkline.exchange.live_session import Told
+from trunkline.exchange.people import People
+from trunkline.exchange.schema import FORM
+from trunkline.exchange.settings import ExchangeSettings
+from trunkline.exchange.switchboard import Switchboard
+from trunkline.store.database import Database
+from trunkline.store.database.opening import open_database
+
+
+class Exchange:
+    """All of it, put together. Made by `opened`."""
+
+    def __init__(
+        self, settings: ExchangeSettings, database: Database, make: Make, clock: Callable[[], int], redactor: Redactor
+    ) -> None:
+        self.settings = settings
+        self.redactor = redactor
+        self.clock = clock
+        self.told: list[Told] = []
+        """Each hears of every approval that a person must give."""
+        self.people = People(settings.people.values())
+        self.directory = Directory(settings.agents, make, clock)
+        self.budgets = Budgets(database, clock, cost)
+        self.switchboard = Switchboard(
+            self.directory,
+            database,
+            os.path.join(settings.home, "sessions"),
+            self.budgets,
+            redactor,
+            clock=clock,
+            evict_seconds=settings.evict_seconds,
+            told=self._tell,
+        )
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(
+        cls, settings: ExchangeSettings, *, make: Make | None = None, clock: Callable[[], int] | None = None
+    ) -> AsyncIterator[Exchange]:
+        """Take up what is kept in the home, and let go of it in the end.
+
+        Args:
+            make: how agents are made: by the registry, if left out.
+            clock: gives milliseconds since 1970.
+
+        Raises:
+            ConfigError: the home cannot be used, or another exchange has it.
+        """
+        database = await open_database(f"sqlite:///{os.path.join(settings.home, 'exchange.db')}", FORM)
+        try:
+            exchange = cls(settings, database, make or by_registry, clock or _now, Redactor.from_environ(os.environ))
+            await exchange.budgets.open({name: agent.budget for name, agent in settings.agents.items()})
+            try:
+                await exchange.switchboard.start()
+                yield exchange
+            finally:
+                await exchange.switchboard.close()
+        finally:
+            await database.close()
+
+    async def take_up(self, settings: ExchangeSettings) -> None:
+        """New settings. Conversations that are at work go on as they began."""
+        await self.budgets.open({name: agent.budget for name, agent in settings.agents.items()})
+        self.directory.take_up(settings.agents)
+        self.switchboard.evict_seconds = settings.evict_seconds
+        self.people = People(settings.people.values())
+        self.settings = settings
+
+    def _tell(self, approval: Approval) -> None:
+        for told in self.told:
+            told(approval)
+
+
+async def by_registry(name: str, options: dict[str, Any]) -> Agent:
+    """The agent that the registry knows by that name; one that needs a model gets the one that is found here."""
+    from trunkline.agents import registry
+
+    agent, _ = await made(lambda found: registry.make(name, found), options, os.environ)
+    return agent
+
+
+def cost(model: str, usage: Usage) -> float | None:
+    """What a request has cost, in dollars; None: nobody knows."""
+    from trunkline.models import prices
+
+    return prices.cost(model, usage)
+
+
+def _now() -> int:
+    return int(time.time() * 1000)

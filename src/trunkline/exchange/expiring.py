@@ -1,0 +1,58 @@
+"""Approvals that nobody has given in time are denied, where the exchange's file says so. Unless it does, they wait."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from trunkline.core.agent import Deny
+from trunkline.core.faults import Fault
+from trunkline.exchange.approvals import AlreadyDecided, Approval
+from trunkline.exchange.switchboard import Switchboard
+
+logger = logging.getLogger(__name__)
+
+#: How often is looked for those that are due: nobody sets a limit in which this counts.
+LOOK_SECONDS = 1.0
+#: Who has decided then.
+BY = "the exchange"
+
+
+class Expiry:
+    """Denies what has waited for too long. `after` gives how long that is, in seconds; None: nothing ever has."""
+
+    def __init__(self, switchboard: Switchboard, clock: Callable[[], int], after: Callable[[], float | None]) -> None:
+        self._switchboard = switchboard
+        self._clock = clock
+        self._after = after
+
+    async def run(self, ending: asyncio.Event) -> None:
+        """Look again and again until `ending` is set."""
+        while not ending.is_set():
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await ending.wait()
+            except TimeoutError:
+                await self.look()
+
+    async def look(self) -> int:
+        """Deny what is due; gives how many those were."""
+        seconds = self._after()
+        if seconds is None:
+            return 0
+        due = self._clock() - seconds * 1000
+        late = [each for each in await self._switchboard.approvals.found("pending") if each.asked_at <= due]
+        for approval in late:
+            await self._deny(approval, f"Nobody answered within {seconds:g} seconds.")
+        return len(late)
+
+    async def _deny(self, approval: Approval, reason: str) -> None:
+        try:
+            live = await self._switchboard.find(approval.session)
+            await live.decide(approval, Deny(reason), BY)
+        except AlreadyDecided:
+            # Somebody was just in time.
+            return
+        except Fault as fault:
+            logger.warning("approval %s cannot be denied now: %s", approval.id, fault)

@@ -1,0 +1,158 @@
+"""The file that an exchange begins with: written for whoever will read it, with a comment for each part."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Mapping
+
+from trunkline.base import exchange_home, jsontext, paths
+from trunkline.base.values import Value
+from trunkline.core.faults import ConfigError
+from trunkline.exchange.config_schema import is_name
+from trunkline.exchange.settings import LISTEN
+
+#: Bytes of chance in a token: nobody guesses it.
+TOKEN_BYTES = 24
+#: For those whose user name cannot be one here.
+NOBODY_IN_PARTICULAR = "me"
+
+
+class Answers(Value):
+    """What is asked before the file is written."""
+
+    agent: str = "coder"
+    workspace: str = "."
+    listen: str = f"{LISTEN[0]}:{LISTEN[1]}"
+    person: str = NOBODY_IN_PARTICULAR
+
+
+def person_of(environ: Mapping[str, str]) -> str:
+    """What whoever is at work here may be called."""
+    found = environ.get("USER") or environ.get("LOGNAME") or ""
+    return found if is_name(found) else NOBODY_IN_PARTICULAR
+
+
+def new_token() -> str:
+    """A token for somebody."""
+    return secrets.token_urlsafe(TOKEN_BYTES)
+
+
+def text(answers: Answers, token: str, home: str | None = None) -> str:
+    """The file. It has the token's digest and not the token.
+
+    `home` is named where it is not the usual one.
+    """
+    digest = hashlib.sha256(token.encode()).hexdigest()
+    at_home = f"home = {_quoted(home)}" if home is not None else '# home = "~/.local/state/trunkline/exchange"'
+    return f"""\
+# An exchange: agents by name, conversations that outlive connections, people who approve.
+#   trunkline up --config trunkline.toml   run it; a change here is taken up while it runs
+#   trunkline doctor                       what is wrong, and the command that mends it
+
+[exchange]
+listen = {_quoted(answers.listen)}
+# Its database, its conversations, and a socket for local clients:
+{at_home}
+# Who is told that something waits for approval: one POST with JSON. Unless said, approvals wait for ever.
+# webhook = "https://example.org/hook"
+# approvals_expire = "24h"
+
+[agents.helper]
+# coder, echo, graph:FILE, agentproc:PROFILE, jsonstream:COMMAND, tryll:HOST:PORT, scripted:FILE or MODULE:NAME
+agent = {_quoted(answers.agent)}
+workspace = {_quoted(answers.workspace)}
+mode = "default"
+# What needs no approval:
+allow = ["Read", "Grep", "Glob"]
+description = "Works on the files beside this one"
+
+# [agents.helper.budget]
+# tokens_per_day = 2_000_000
+# usd_per_day = 5.0
+# turns_per_hour = 60
+# seconds_per_turn = 900
+
+# It needs no model, and answers with what it is told: for trying things out.
+[agents.echo]
+agent = "echo"
+
+# [wires.tryll]
+# listen = "127.0.0.1:9100"
+# agents = ["helper"]
+
+# [wires.telegram]
+# agent = "helper"
+# allow = ["telegram:12345"]
+
+# An observer reads, a talker writes messages, an approver decides, an admin does the rest.
+[people.{answers.person}]
+role = "admin"
+# The SHA-256 of the token. Or keep the token in a variable: token_env = "MY_TOKEN"
+token_sha256 = "{digest}"
+"""
+
+
+_DEMONSTRATION = """\
+# The exchange of `trunkline up` without a file: yours to change. A change is taken up while it runs.
+# `trunkline init` writes one of your own, with all that can be said.
+
+[exchange]
+listen = "{listen}"
+
+[agents.echo]
+agent = "echo"
+description = "Answers with what it is told"
+
+[agents.tour]
+agent = "scripted:tour"
+description = "Plays a conversation, with tools that need your approval"
+
+[agents.helper]
+agent = "coder"
+workspace = "{workspace}"
+description = "A coding agent, with your key, your Ollama or a model that was pulled"
+
+# For clients over HTTP; local ones need no token:
+# [people.me]
+# token_env = "MY_TOKEN"
+# role = "admin"
+"""
+
+
+def demonstration_path(home: str) -> str:
+    """Where the file of the exchange is that runs without one being named."""
+    return os.path.join(home, exchange_home.FILE)
+
+
+def demonstrate(path: str) -> None:
+    """Write that file, unless it is there: as it was left, or as somebody has changed it.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    workspace = "workspace"
+    try:
+        paths.ensure_dir(os.path.join(os.path.dirname(path), workspace))
+        write(path, _DEMONSTRATION.format(listen=f"{LISTEN[0]}:{LISTEN[1]}", workspace=workspace))
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise ConfigError(f"`{path}` cannot be written: {error.strerror or error}.") from error
+
+
+def write(path: str, contents: str) -> None:
+    """Write a file that is not there yet.
+
+    Raises:
+        FileExistsError: it is there.
+        OSError: it cannot be written.
+    """
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w", encoding="utf-8") as file:
+        file.write(contents)
+
+
+def _quoted(value: str) -> str:
+    # What JSON lets stand and TOML does not is the one character.
+    return jsontext.dumps(value).decode().replace("\x7f", "\\u007f")

@@ -1,0 +1,98 @@
+"""Two sessions out of one: the new one begins with the events of the old, and goes on by itself.
+
+The agent's own records are among them, so that it remembers what was said up to there. An agent that keeps its
+conversation elsewhere, in a program of somebody else's, cannot be taken back to an earlier place: it is told in words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from trunkline.core.events import (
+    Envelope,
+    Event,
+    Gap,
+    HistoryInjected,
+    JournalReplaced,
+    ToolCancelled,
+    TurnEnded,
+)
+from trunkline.core.faults import ConfigError, SessionNotFound
+from trunkline.core.state import SessionState
+from trunkline.exchange.session_rows import SessionRow
+from trunkline.exchange.switchboard import Switchboard
+from trunkline.exchange.telling import told
+
+#: Agents that remember in a program of their own: two sessions of ours must not share one of theirs.
+ELSEWHERE = frozenset({"agentproc", "jsonstream", "acp"})
+
+#: Why a turn ends that was in progress at the place of the fork.
+FORKED = "The session was forked here"
+
+
+class NoSuchEvent(ConfigError):
+    """A session cannot be forked after an event that it does not have."""
+
+
+async def fork(switchboard: Switchboard, session_id: str, at: int | None, by: str) -> SessionRow:
+    """A new session with the events of another up to `at`, that one included; with all of them, if left out.
+
+    A turn that was in progress there ends: what it asks is asked in one session only.
+
+    Raises:
+        SessionNotFound: there is no such session.
+        NoSuchEvent: it has no event of that number.
+        UnknownAgent: its agent is not there any more.
+    """
+    row = await switchboard.row(session_id)
+    if row is None:
+        raise SessionNotFound(f"There is no session `{session_id[:80]}` here.")
+    kind = switchboard.directory.find(row.agent).settings.kind
+    last = await asyncio.to_thread(_last, switchboard.peek(session_id).records)
+    end = last if at is None else at
+    if not 0 <= end <= last:
+        raise NoSuchEvent(f"Session `{session_id[:80]}` has no event {end}: its last one is {last}.")
+    words = ""
+    if kind in ELSEWHERE:
+        view = switchboard.peek(session_id)
+        words = await asyncio.to_thread(lambda: told(_until(view.records, end), row.agent))
+    events = _forked(_until(switchboard.peek(session_id).records, end), end, words)
+    made = await switchboard.adopt(row.agent, row.workspace, by, events)
+    await switchboard.acts.add(made.id, end, "forked_from", by, f"{session_id} after event {end}")
+    await switchboard.acts.add(session_id, last, "forked", by, f"{made.id} after event {end}")
+    return made
+
+
+def _until(records: Iterator[Envelope | Gap], end: int) -> Iterator[Envelope | Gap]:
+    for record in records:
+        if (record.first if isinstance(record, Gap) else record.seq) > end:
+            return
+        yield record
+
+
+def _forked(records: Iterator[Envelope | Gap], end: int, words: str) -> Iterator[Envelope]:
+    """The events as they are; then what ends a turn in progress, and what an agent must be told in words."""
+    state = SessionState()
+    at, name = 0.0, ""
+    for record in records:
+        # Numbers that are left out read as the same gap in the new log.
+        if isinstance(record, Envelope):
+            state.apply(record)
+            at, name = record.at, record.session
+            yield record
+    more: list[tuple[int, Event]] = []
+    for turn, open_turn in state.open_turns.items():
+        more += [(turn, ToolCancelled(call_id, FORKED)) for call_id in open_turn.calls]
+        more.append((turn, TurnEnded("cancelled")))
+    if words:
+        more += [(0, JournalReplaced(())), (0, HistoryInjected(words))]
+    for number, (turn, event) in enumerate(more, end + 1):
+        yield Envelope(name, number, turn, at, event)
+
+
+def _last(records: Iterator[Envelope | Gap]) -> int:
+    last = 0
+    for record in records:
+        last = record.last if isinstance(record, Gap) else record.seq
+    return last

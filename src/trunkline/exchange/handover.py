@@ -1,0 +1,58 @@
+"""Another agent goes on with what was said: a new session of its own, which begins with the old one in words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from trunkline.core.agent import AddHistory
+from trunkline.core.events import Envelope, Gap
+from trunkline.core.faults import SessionNotFound, Unsupported
+from trunkline.exchange.live_session import LiveSession
+from trunkline.exchange.switchboard import Switchboard
+from trunkline.exchange.telling import told
+
+
+async def hand_over(switchboard: Switchboard, session_id: str, to: str, by: str) -> LiveSession:
+    """Open a session with the agent `to`, in the same directory, that has been told the other one.
+
+    The other session stays as it is; a turn that is in progress there goes on, and its rest is not told.
+
+    Raises:
+        SessionNotFound: there is no such session.
+        UnknownAgent: there is no such agent.
+        Unsupported: the agent cannot be told what was said before.
+        ConfigError, AgentFailed: the agent cannot be had.
+    """
+    row = await switchboard.row(session_id)
+    if row is None:
+        raise SessionNotFound(f"There is no session `{session_id[:80]}` here.")
+    switchboard.directory.find(to)
+    view = switchboard.peek(session_id)
+    text, last = await asyncio.to_thread(_read, view.records, row.agent)
+    live = await switchboard.open(to, workspace=row.workspace, by=by)
+    try:
+        if text:
+            await live.session.configure(AddHistory(text))
+    except Unsupported as fault:
+        await switchboard.remove(live.id)
+        raise Unsupported(f"The agent `{to}` cannot go on with it: {fault.message}") from None
+    except BaseException:
+        await switchboard.remove(live.id)
+        raise
+    await switchboard.acts.add(live.id, live.session.seq, "handed_over_from", by, session_id)
+    await switchboard.acts.add(session_id, last, "handed_over", by, f"{live.id} ({to})")
+    return live
+
+
+def _read(records: Iterator[Envelope | Gap], agent: str) -> tuple[str, int]:
+    """The conversation in words, and the number of its last event."""
+    last = 0
+
+    def counted() -> Iterator[Envelope | Gap]:
+        nonlocal last
+        for record in records:
+            last = record.last if isinstance(record, Gap) else record.seq
+            yield record
+
+    return told(counted(), agent), last

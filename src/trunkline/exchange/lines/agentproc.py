@@ -1,0 +1,65 @@
+"""A bridge's process behind `trunkline agentproc serve AGENT --attach`: one turn of a shared session."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+from trunkline.base import shapes
+from trunkline.base.attach import AttachEnding, AttachHeader
+from trunkline.core.faults import ConfigError, Fault
+from trunkline.exchange.exchange import Exchange
+from trunkline.exchange.lines.connection import LocalConnection
+from trunkline.exchange.live_session import LiveSession
+from trunkline.exchange.people import LOCAL
+from trunkline.wires.agentproc import codec, serve_files
+from trunkline.wires.agentproc.messages import DIALECTS, TurnRequest
+from trunkline.wires.agentproc.serve import AgentProcServer
+from trunkline.wires.agentproc.serve_dialects import dialect_writer
+
+
+async def serve(
+    exchange: Exchange, live: LiveSession, header: AttachHeader, connection: LocalConnection
+) -> AttachEnding:
+    """Serve until the turn has ended. A turn whose bridge leaves goes on."""
+    turn = _turn(header)
+    dialect = next((each for each in DIALECTS if each == header.dialect), DIALECTS[0])
+    named = turn.session_id if codec.is_session_id(turn.session_id) else codec.portable_id(live.id)
+    fetching = serve_files.brought(
+        turn,
+        images=live.session.capabilities.images is not False,
+        private=header.private_urls,
+        enabled=header.fetch,
+    )
+    staying = exchange.switchboard.attached(live.id, by=turn.from_user or LOCAL.name, wire="agentproc")
+    async with staying as live, fetching as message:
+        writer = dialect_writer(dialect, named, streaming=turn.streaming)
+        server = AgentProcServer(live.session, connection, writer, client=LOCAL.name)
+        hearing = asyncio.get_running_loop().create_task(_hear(server, connection), name="hear the bridge")
+        try:
+            server.begin(message)
+            return AttachEnding(await server.over)
+        finally:
+            hearing.cancel()
+            await asyncio.wait({hearing})
+            live.session.detach(server)
+
+
+def _turn(header: AttachHeader) -> TurnRequest:
+    try:
+        return shapes.decode(TurnRequest, dict(header.turn or {}))
+    except ValueError as error:
+        raise ConfigError(f"The turn cannot be understood: {error}.") from None
+
+
+async def _hear(server: AgentProcServer, connection: LocalConnection) -> None:
+    """What the bridge answers, until it is gone; then nothing is said to it any more."""
+    try:
+        async with aclosing(connection.read()) as pieces:
+            async for data in pieces:
+                server.feed(data)
+    except (ConnectionError, Fault) as error:
+        connection.let_go(error)
+    else:
+        server.end()
+        connection.let_go(ConnectionResetError("the bridge is gone"))

@@ -1,0 +1,154 @@
+"""People at a terminal behind `trunkline chat --attach`: they see the events of a shared session as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any
+
+from trunkline.base import jsontext, shapes
+from trunkline.base.attach import AttachEnding, AttachHeader
+from trunkline.base.attach_chat import MAX_LINE, AttachedCommand, AttachedReply, Standing
+from trunkline.base.lines import LineSplitter, OverlongLine
+from trunkline.base.vocabulary import MODES
+from trunkline.core import records
+from trunkline.core.agent import AddHistory, Approve, Change, Deny, SetOptions
+from trunkline.core.events import Envelope, UserMessage
+from trunkline.core.faults import Fault, RemoteProtocolError, SessionNotFound
+from trunkline.core.grants import Grant
+from trunkline.core.session import Session
+from trunkline.exchange.exchange import Exchange
+from trunkline.exchange.lines.connection import LocalConnection
+from trunkline.exchange.live_session import LiveSession
+from trunkline.exchange.people import LOCAL
+
+
+async def serve(
+    exchange: Exchange, live: LiveSession, header: AttachHeader, connection: LocalConnection
+) -> AttachEnding:
+    """Serve until the client closes its end. The session, and the turn that is under way, go on."""
+    board = exchange.switchboard
+
+    def removed() -> None:
+        connection.let_go(SessionNotFound("The session was removed."))
+
+    async with board.attached(live.id, removed, by=LOCAL.name, wire="chat") as live:
+        server = ChatServer(live.session, live.agent, connection)
+        try:
+            async with aclosing(connection.read()) as pieces:
+                async for data in pieces:
+                    await server.feed(data)
+        finally:
+            server.leave()
+    return AttachEnding(0)
+
+
+class ChatServer:
+    """One client. Also the session's sink."""
+
+    def __init__(self, session: Session, agent: str, connection: LocalConnection) -> None:
+        self._session = session
+        self._connection = connection
+        self._lines = LineSplitter(MAX_LINE)
+        session.flush()
+        session.attach(self)
+        self._say(shapes.encode(_standing(session, agent)))
+
+    def leave(self) -> None:
+        """Be shown no more of the session, which goes on."""
+        self._session.detach(self)
+
+    async def feed(self, data: bytes) -> None:
+        """Bytes from the client."""
+        for line in self._lines.feed(data):
+            try:
+                reply = AttachedReply(await self._done(_command(line)))
+            except Fault as fault:
+                reply = AttachedReply(error=self._session.clean(str(fault)), kind=fault.kind)
+            # Ahead of the events that it led to: they are shown at the end of the tick.
+            self._say(shapes.encode(reply))
+
+    async def _done(self, command: AttachedCommand) -> int | None:
+        session = self._session
+        match command.do:
+            case "submit":
+                return session.submit(_message(command))
+            case "steer":
+                message = _message(command)
+                return session.turn if session.steer(message) else session.submit(message)
+            case "answer":
+                answer = Approve(command.scope, command.narrow) if command.approve else Deny(command.reason)
+                session.answer(command.call_id, answer, LOCAL.name)
+            case "stop":
+                session.stop(LOCAL.name)
+            case "mode":
+                mode = next((each for each in MODES if each == command.mode), None)
+                if mode is None:
+                    raise RemoteProtocolError(f"There is no mode `{command.mode[:80]}`.")
+                session.set_mode(mode)
+            case "revoke":
+                session.revoke(_decoded(Grant, command.grant))
+            case "configure":
+                await session.configure(_change(command))
+        return None
+
+    def _say(self, value: Any) -> None:
+        self._connection.write(jsontext.dumps(value) + b"\n")
+        self._connection.flush()
+
+    # The session's sink.
+
+    @property
+    def congested(self) -> bool:
+        """Whether the agent should wait."""
+        return self._connection.congested
+
+    async def drain(self) -> None:
+        """Wait for the client."""
+        await self._connection.drain()
+
+    def show(self, envelopes: Sequence[Envelope]) -> None:
+        """Some events of the session."""
+        for envelope in envelopes:
+            self._connection.write(records.encode(envelope) + b"\n")
+        self._connection.flush()
+
+
+def _standing(session: Session, agent: str) -> Standing:
+    state = {**session.state.snapshot(), "journal": [], "history": []}
+    begun = session.state.open_turns.get(session.turn)
+    return Standing(
+        session.id,
+        agent,
+        session.mode,
+        session.allowed,
+        state,
+        session.turn if begun else 0,
+        shapes.encode(begun.message) if begun else None,
+        tuple(map(shapes.encode, session.waiting)),
+    )
+
+
+def _command(line: bytes | OverlongLine) -> AttachedCommand:
+    if isinstance(line, OverlongLine):
+        raise RemoteProtocolError(f"A command of {line.size} bytes is too long.")
+    try:
+        return shapes.decode(AttachedCommand, jsontext.loads(line))
+    except ValueError as error:
+        raise RemoteProtocolError(f"The command cannot be understood: {error}.") from None
+
+
+def _decoded(kind: type[Any], data: Any) -> Any:
+    try:
+        return shapes.decode(kind, data)
+    except ValueError as error:
+        raise RemoteProtocolError(f"The command cannot be understood: {error}.") from None
+
+
+def _message(command: AttachedCommand) -> UserMessage:
+    message: UserMessage = _decoded(UserMessage, command.message)
+    return message.replace(sender=message.sender or LOCAL.name)
+
+
+def _change(command: AttachedCommand) -> Change:
+    return SetOptions(dict(command.options or {})) if command.history is None else AddHistory(command.history)

@@ -1,0 +1,134 @@
+"""Messages that were taken in and not begun: what a client was promised outlives the process.
+
+Also whose message is which: the same `msg_id` twice is one message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from trunkline.base import jsontext
+from trunkline.base.values import Value
+from trunkline.core.events import Envelope, Steered, TurnStarted, UserMessage
+from trunkline.core.ids import new_id
+from trunkline.core.log import EventLog
+from trunkline.store.database import Database, Row, Transaction
+
+#: How long a `msg_id` is remembered after its message was taken in: longer than anybody tries again.
+KEEP_MS = 7 * 24 * 3_600_000
+
+
+class QueuedMessage(Value):
+    """One that waits to be begun, or has been."""
+
+    number: int
+    turn: int | None
+    message: UserMessage
+    seq: int
+    """The last event in the session's log when it was taken in: its own come after that."""
+
+
+class Messages:
+    """The rows."""
+
+    def __init__(self, database: Database, clock: Callable[[], int]) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def find(self, session: str, msg_id: str) -> QueuedMessage | None:
+        """The one with that id, if it was taken in before."""
+        sql = "SELECT * FROM message WHERE session = ? AND msg_id = ?"
+        row = await self._database.read(lambda tx: tx.one(sql, (session, msg_id)))
+        return None if row is None else _queued(row)
+
+    async def take(self, session: str, message: UserMessage, seq: int) -> QueuedMessage:
+        """Keep a message until its turn has begun. From here on it is not lost. `seq`: the log's last event.
+
+        Raises:
+            Conflict: one with that id was taken in before, or there is no such session.
+        """
+        now = self._clock()
+        whole = message if message.id else message.replace(id=new_id())
+        values = (
+            session,
+            whole.id,
+            whole.text,
+            jsontext.dumps(list(whole.files)).decode(),
+            whole.sender or "",
+            seq,
+            now,
+        )
+
+        def write(tx: Transaction) -> QueuedMessage:
+            tx.execute(
+                "DELETE FROM message WHERE session = ? AND created_at < ? AND state = 'begun'", (session, now - KEEP_MS)
+            )
+            tx.execute(
+                "INSERT INTO message (session, msg_id, text, files, by_person, seq, created_at, state) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, 'queued')",
+                values,
+            )
+            row = tx.one("SELECT * FROM message WHERE session = ? AND msg_id = ?", (session, whole.id))
+            return _queued(row or {})
+
+        return await self._database.write(write)
+
+    async def placed(self, number: int, turn: int) -> None:
+        """It will be answered in that turn."""
+        await self._database.write(
+            lambda tx: tx.execute("UPDATE message SET turn = ? WHERE number = ?", (turn, number))
+        )
+
+    async def began(self, session: str, turn: int, message: UserMessage) -> None:
+        """A message is being answered: the log has it."""
+        if message.id is None:
+            return
+        sql = "UPDATE message SET state = 'begun', turn = ?, text = '' WHERE session = ? AND msg_id = ?"
+        await self._database.write(lambda tx: tx.execute(sql, (turn, session, message.id)))
+
+    async def forget(self, number: int) -> None:
+        """It was not taken after all: whoever sends it again sends it for the first time."""
+        await self._database.write(lambda tx: tx.execute("DELETE FROM message WHERE number = ?", (number,)))
+
+    async def waiting(self, session: str) -> list[QueuedMessage]:
+        """Those that were taken in and not begun, in order."""
+        sql = "SELECT * FROM message WHERE session = ? AND state = 'queued' ORDER BY number"
+        return [_queued(row) for row in await self._database.read(lambda tx: tx.all(sql, (session,)))]
+
+    async def sessions_waiting(self) -> list[str]:
+        """The sessions in which some wait."""
+        sql = "SELECT DISTINCT session FROM message WHERE state = 'queued' ORDER BY session"
+        return [str(row["session"]) for row in await self._database.read(lambda tx: tx.all(sql))]
+
+
+def storable(message: UserMessage) -> UserMessage:
+    """One that a database and a log can keep: halves of characters, which JSON can smuggle in, are replaced."""
+    return message.replace(
+        text=_whole(message.text),
+        files=tuple(map(_whole, message.files)),
+        id=None if message.id is None else _whole(message.id),
+    )
+
+
+def begun_in(log: EventLog, queued: Sequence[QueuedMessage]) -> list[tuple[int, UserMessage]]:
+    """Those that a log has although their rows do not know, with their turns: a process died between the two."""
+    wanted = {each.message.id for each in queued}
+    events = log.read(min(each.seq for each in queued)) if queued else iter(())
+    return [
+        (item.turn, item.event.message)
+        for item in events
+        if isinstance(item, Envelope)
+        and isinstance(item.event, TurnStarted | Steered)
+        and item.event.message.id in wanted
+    ]
+
+
+def _whole(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def _queued(row: Row) -> QueuedMessage:
+    files = tuple(jsontext.loads(str(row["files"]).encode()))
+    turn = None if row["turn"] is None else int(row["turn"])
+    message = UserMessage(str(row["text"]), files, str(row["msg_id"]), str(row["by_person"]) or None)
+    return QueuedMessage(int(row["number"]), turn, message, int(row["seq"]))

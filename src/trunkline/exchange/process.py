@@ -1,0 +1,245 @@
+"""An exchange as a process: its file, its home, the HTTP API on its address and on a socket in its home, its wires.
+
+    process = ExchangeProcess("trunkline.toml")
+    await process.run(stop, reachable)
+
+A changed file is taken up while it runs, when somebody asks for it (`reload`) or by itself. One that cannot be used is
+refused whole, and all goes on as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import ExitStack, asynccontextmanager, closing
+from typing import Any
+
+from trunkline.base import asgi, local_socket
+from trunkline.base.config_file import ConfigFileError, read_toml
+from trunkline.base.config_problems import Problem
+from trunkline.base.exchange_home import API_SOCKET
+from trunkline.core.faults import ConfigError, Fault
+from trunkline.core.starting import cannot_listen, lacks_package
+from trunkline.exchange import config
+from trunkline.exchange.alone import alone
+from trunkline.exchange.attach import attach_socket
+from trunkline.exchange.exchange import Exchange
+from trunkline.exchange.expiring import Expiry
+from trunkline.exchange.settings import ExchangeSettings
+from trunkline.exchange.watching import WatchedFile
+from trunkline.exchange.webhook import ApprovalWebhook
+from trunkline.exchange.wires import Wires
+
+logger = logging.getLogger(__name__)
+
+#: How often is looked whether the file has changed: soon enough for whoever has just saved it.
+WATCH_SECONDS = 1.0
+
+_ANOTHER_ADDRESS = "Choose another `listen` in the section `[exchange]` of `{}`; port 0 is any that is free."
+
+Say = Callable[[str], None]
+
+
+class ExchangeProcess:
+    """One exchange, by its file. A `Service`."""
+
+    name = "exchange"
+    about = "the exchange: its HTTP API, for clients with a token"
+
+    def __init__(
+        self,
+        path: str,
+        say: Say = logger.info,
+        environ: Mapping[str, str] = os.environ,
+        *,
+        write: Callable[[str], None] = lambda path: None,
+        any_port: bool = False,
+        watch_seconds: float = WATCH_SECONDS,
+    ) -> None:
+        """`write` sees to it that the file is there; `any_port`: take another port where the one in it is in use."""
+        self._path = path
+        self._say = say
+        self._environ = environ
+        self._write = write
+        self._any_port = any_port
+        self._watch_seconds = watch_seconds
+        self._address = ("", 0)
+        self._exchange: Exchange | None = None
+        self._wires: Wires | None = None
+        self._taking_up = asyncio.Lock()
+        self._asked = asyncio.Event()
+        self._file = WatchedFile(path)
+
+    @property
+    def where(self) -> str:
+        """Its address."""
+        host, port = self._address
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+    @property
+    def trial(self) -> str:
+        """A command that tries it."""
+        return f"curl {self.where}/livez"
+
+    async def run(self, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
+        """Serve until `stop` is set.
+
+        Raises:
+            ConfigError: the file cannot be used, another exchange has the home, or the address is taken.
+        """
+        await asyncio.to_thread(self._write, self._path)
+        self._file.taken()
+        settings = await asyncio.to_thread(config.read, self._path, self._environ)
+        with alone(settings.home):
+            async with Exchange.opened(settings) as exchange:
+                self._exchange = exchange
+                try:
+                    await self._serve(exchange, stop, reachable)
+                finally:
+                    self._exchange = None
+
+    async def reload(self) -> None:
+        """Take the file up as it is now.
+
+        Raises:
+            ConfigError: it cannot be used; all goes on as it was.
+        """
+        async with self._taking_up:
+            exchange = self._exchange
+            if exchange is None:
+                raise ConfigError("The exchange is not running.")
+            self._file.taken()
+            settings = await asyncio.to_thread(config.read, self._path, self._environ)
+            self._check_change(exchange.settings, settings)
+            await exchange.take_up(settings)
+            if self._wires is not None:
+                await self._wires.take_up(settings.wires)
+        self._say(f"`{self._path}` was taken up: {_counted(settings)}.")
+
+    def ask_to_reload(self) -> None:
+        """The same soon, for those who wait for no answer: it is said."""
+        self._asked.set()
+
+    def _check_change(self, old: ExchangeSettings, new: ExchangeSettings) -> None:
+        """See whether what changed can change while it runs."""
+        problems = []
+        for key, before, after in (("home", old.home, new.home), ("listen", old.listen, new.listen)):
+            if before != after:
+                error = self._blamed("cannot change while the exchange runs", "exchange", key)
+                problems.append(Problem.of(error, "Start it again."))
+        if problems:
+            raise config.WrongFile(problems)
+
+    def _blamed(self, problem: str, *keys: str) -> ConfigFileError:
+        file = read_toml(self._path)
+        return ConfigFileError(self._path, problem, key=".".join(keys)) if file is None else file.wrong(problem, keys)
+
+    async def _serve(self, exchange: Exchange, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
+        try:
+            from trunkline.exchange.api.app import application
+            from trunkline.exchange.api.errors import members as refusal
+        except ModuleNotFoundError as error:
+            raise lacks_package("The exchange", error, "up") from None
+        with ExitStack() as stack:
+            host, port = exchange.settings.listen
+            listener = self._listener(stack, host, port)
+            self._address = (host, listener.getsockname()[1])
+            local = stack.enter_context(closing(_local(exchange.settings.home)))
+            ending = asyncio.Event()
+            webhook = ApprovalWebhook(lambda: exchange.settings.webhook, exchange.redactor)
+            exchange.told.append(webhook.told)
+            expiry = Expiry(exchange.switchboard, exchange.clock, lambda: exchange.settings.approvals_expire_seconds)
+            public = application(exchange, reload=self.reload)
+            own = application(exchange, local=True, reload=self.reload, streams=public.state.streams)
+            async with attach_socket(exchange), self._wired(exchange):
+                await _until(
+                    stop,
+                    ending,
+                    asgi.serve_on(own, local, ending, stopping=own.state.streams.close, refusal=refusal),
+                    asgi.serve_on(
+                        public, listener, ending, reachable, stopping=public.state.streams.close, refusal=refusal
+                    ),
+                    self._watch(ending),
+                    webhook.run(ending),
+                    expiry.run(ending),
+                )
+
+    @asynccontextmanager
+    async def _wired(self, exchange: Exchange) -> AsyncIterator[None]:
+        """Run the wires as long as the block lasts."""
+        self._wires = Wires(exchange, self._say)
+        try:
+            await self._wires.take_up(exchange.settings.wires)
+            yield
+        finally:
+            wires, self._wires = self._wires, None
+            await wires.close()
+
+    def _listener(self, stack: ExitStack, host: str, port: int) -> socket.socket:
+        try:
+            return stack.enter_context(asgi.listening(host, port))
+        except asgi.CannotListen as error:
+            if not self._any_port:
+                raise cannot_listen(host, port, error, _ANOTHER_ADDRESS.format(self._path)) from None
+            return stack.enter_context(asgi.listening(host, 0))
+
+    async def _watch(self, ending: asyncio.Event) -> None:
+        """Take the file up when somebody asks for it, and when it has changed."""
+        waits = [asyncio.create_task(event.wait(), name="watch") for event in (ending, self._asked)]
+        try:
+            while not ending.is_set():
+                await asyncio.wait(waits, timeout=self._watch_seconds, return_when=asyncio.FIRST_COMPLETED)
+                if self._asked.is_set():
+                    self._asked.clear()
+                    waits[1] = asyncio.create_task(self._asked.wait(), name="watch")
+                elif ending.is_set() or not self._file.look():
+                    continue
+                await self._reload_or_say()
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.wait(waits)
+
+    async def _reload_or_say(self) -> None:
+        try:
+            await self.reload()
+        except Fault as fault:
+            self._say(f"`{self._path}` was not taken up, and all goes on as it was:\n{fault}")
+
+
+def _local(home: str) -> socket.socket:
+    try:
+        return local_socket.listening(home, API_SOCKET)
+    except OSError as error:
+        raise ConfigError(f"There can be no socket in `{home}`: {error.strerror or error}.") from None
+
+
+async def _until(stop: asyncio.Event, ending: asyncio.Event, *parts: Coroutine[Any, Any, None]) -> None:
+    """Run all parts until `stop` is set, or one of them fails; then set `ending`, and wait for all.
+
+    Raises:
+        Exception: of the one that failed.
+    """
+    tasks = [asyncio.create_task(part, name="exchange") for part in parts]
+    stopping = asyncio.create_task(stop.wait(), name="wait for stop")
+    try:
+        await asyncio.wait({*tasks, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        ending.set()
+        stopping.cancel()
+        await asyncio.wait({*tasks, stopping})
+    for task in tasks:
+        task.result()
+
+
+def _counted(settings: ExchangeSettings) -> str:
+    counts = (
+        (len(settings.agents), "agent"), (len(settings.wires), "wire"), (len(settings.people), "person with a token"),
+    )  # fmt: skip
+    return ", ".join(f"{count} {what if count == 1 else _PLURALS[what]}" for count, what in counts)
+
+
+_PLURALS = {"agent": "agents", "wire": "wires", "person with a token": "people with tokens"}

@@ -1,0 +1,179 @@
+"""A session as a script, which the agent `scripted` plays on any wire.
+
+The turns stand in their order, without `when`, each with the message that it answered. What a script cannot say is left
+out and counted: sound, signs of life, messages that came in the middle of a turn.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from trunkline.base import document, jsontext, shapes
+from trunkline.base.values import Value
+from trunkline.core.events import (
+    Audio,
+    Envelope,
+    Event,
+    Extension,
+    Failed,
+    Gap,
+    Notice,
+    Steered,
+    TextDelta,
+    ThinkingDelta,
+    ToolAnswered,
+    ToolCancelled,
+    ToolFinished,
+    ToolJudged,
+    ToolRequested,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+)
+from trunkline.core.fault_table import TABLE
+from trunkline.core.faults import ConfigError
+
+#: As much as a script can be read again, and half of that for how its file is laid out.
+MOST_BYTES = document.MAX_BYTES // 2
+#: Pieces of text in a script. When there are more, each answer is said in one piece: a reader of YAML has its limits.
+MOST_PIECES = 20_000
+#: What a call gives that was denied when it was recorded, to somebody who approves it now.
+WAS_DENIED = "It was denied when this was recorded: nobody knows what it would have given."
+WAS_CUT_OFF = "It was cut off when this was recorded."
+
+
+class SessionRecording(Value):
+    """The script, as the JSON value of its file, and how many of what were left out."""
+
+    script: Mapping[str, Any]
+    left_out: Mapping[str, int]
+
+
+def recorded(records: Iterable[Envelope | Gap], name: str) -> SessionRecording:
+    """What happened, as a script of that name. A turn that is still in progress is not part of it.
+
+    Raises:
+        ConfigError: no turn has ended yet, or it is too long for a script.
+    """
+    turns: list[dict[str, Any]] = []
+    left_out: Counter[str] = Counter()
+    turn: _Turn | None = None
+    for record in records:
+        if isinstance(record, Gap):
+            left_out["damaged"] += record.last - record.first + 1
+            continue
+        match record.event:
+            case TurnStarted(message=message):
+                turn = _Turn(message.text)
+            case TurnEnded() as end if turn is not None:
+                turns.append(turn.ended(end))
+                turn = None
+            case Audio():
+                left_out["sound"] += 1
+            case Steered():
+                left_out["steered"] += 1
+            case event if turn is not None:
+                turn.take(event)
+    if not turns:
+        raise ConfigError("There is nothing to record yet: no turn of this session has ended.")
+    thinks = any("thinking" in step for turn in turns for step in turn["steps"])
+    script = {
+        "name": name,
+        "description": "A recorded session. Its texts are said as they stand.",
+        "verbatim": True,
+        "capabilities": {"approval": True, "resume": True, "thinking": thinks},
+        "turns": turns,
+    }
+    _join_pieces(turns)
+    if len(jsontext.dumps(script)) > MOST_BYTES:
+        raise ConfigError(
+            f"The session is too long for a script, which has at most {MOST_BYTES} bytes.",
+            hint="Record a part of it: `trunkline sessions fork SESSION --at N` makes a session that ends earlier.",
+        )
+    return SessionRecording(script, dict(left_out))
+
+
+def _join_pieces(turns: list[dict[str, Any]]) -> None:
+    said = [(step, key) for turn in turns for step in turn["steps"] for key in ("text", "thinking") if key in step]
+    if sum(len(step[key]) for step, key in said) > MOST_PIECES:
+        for step, key in said:
+            step[key] = ["".join(step[key])]
+
+
+class _Turn:
+    """One turn on its way."""
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+        self._steps: list[dict[str, Any]] = []
+        self._calls: dict[str, dict[str, Any]] = {}
+        """The calls of the step in progress that are not over."""
+        self._group: list[dict[str, Any]] = []
+        """All calls of the step in progress: those that were asked for while another was open."""
+
+    def take(self, event: Event) -> None:
+        """One more event."""
+        match event:
+            case TextDelta(text=text):
+                self._say("text", text)
+            case ThinkingDelta(text=text):
+                self._say("thinking", text)
+            case ToolRequested(call_id=call_id) | ToolJudged(call_id=call_id):
+                self._begin(call_id, event.name, event.category, event.args, event.description)
+            case ToolStarted(call_id=call_id, name=name) if call_id not in self._calls:
+                self._begin(call_id, name, "info", {}, name)
+            case ToolAnswered(call_id=call_id, approved=False) if call_id in self._calls:
+                self._calls[call_id]["answer"] = "deny"
+            case ToolFinished():
+                self._finish(event)
+            case ToolCancelled(call_id=call_id):
+                call = self._calls.pop(call_id, None)
+                if call is not None:
+                    denied = call.get("answer") == "deny"
+                    call |= {"status": "error", "output": WAS_DENIED if denied else WAS_CUT_OFF}
+            case Notice(message=text):
+                self._steps.append({"notice": text})
+            case Failed(kind=kind, message=text, retryable=retryable):
+                known = kind if kind in TABLE else "agent"
+                self._steps.append({"fail": {"kind": known, "message": text, "retryable": retryable}})
+            case Extension(kind=kind, data=data):
+                self._steps.append({"extension": {"kind": kind, "data": dict(data)}})
+
+    def ended(self, end: TurnEnded) -> dict[str, Any]:
+        """The whole turn."""
+        for call in self._calls.values():
+            call |= {"status": "error", "output": WAS_CUT_OFF}
+        turn: dict[str, Any] = {"message": self._message, "steps": self._steps, "outcome": end.outcome}
+        if end.usage is not None:
+            turn["usage"] = {key: count for key, count in shapes.encode(end.usage).items() if count is not None}
+        return turn
+
+    def _say(self, key: str, text: str) -> None:
+        """Pieces that follow each other are one step, and stay the pieces that they were."""
+        if self._steps and key in self._steps[-1]:
+            self._steps[-1][key].append(text)
+        else:
+            self._steps.append({key: [text]})
+
+    def _begin(self, call_id: str, name: str, category: str, args: Mapping[str, Any], description: str) -> None:
+        if call_id in self._calls:
+            return
+        call = {
+            "name": name, "category": category, "id": call_id, "args": dict(args),
+            "description": " ".join(description.split()) or name,
+        }  # fmt: skip
+        if not self._calls:
+            self._group = []
+            self._steps.append({"tools": self._group})
+        self._group.append(call)
+        self._calls[call_id] = call
+
+    def _finish(self, event: ToolFinished) -> None:
+        if event.call_id not in self._calls:
+            self._begin(event.call_id, event.name, "info", {}, event.name)
+        call = self._calls.pop(event.call_id)
+        call |= {"status": event.status, "output": event.output, "output_type": event.output_type}
+        if event.metadata is not None:
+            call["metadata"] = dict(event.metadata)

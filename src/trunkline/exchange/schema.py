@@ -1,0 +1,99 @@
+"""The tables of the exchange, as the list of steps that lead to them. It only ever grows.
+
+What was said is in the sessions' logs; here is what is asked for across sessions. Moments are milliseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from trunkline.store.database.form import Form, Step
+
+_FIRST: Step = (
+    """
+    CREATE TABLE session (
+        id TEXT PRIMARY KEY,
+        agent TEXT NOT NULL,
+        workspace TEXT NOT NULL,
+        by_person TEXT NOT NULL,
+        created_at BIGINT NOT NULL,
+        updated_at BIGINT NOT NULL
+    )
+    """,
+    "CREATE INDEX session_agent ON session (agent, created_at, id)",
+    "CREATE INDEX session_created ON session (created_at, id)",
+    """
+    CREATE TABLE message (
+        number SERIAL_KEY,
+        session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+        msg_id TEXT NOT NULL,
+        turn INTEGER,
+        state TEXT NOT NULL,
+        text TEXT NOT NULL,
+        files TEXT NOT NULL,
+        by_person TEXT NOT NULL,
+        seq BIGINT NOT NULL,
+        created_at BIGINT NOT NULL,
+        UNIQUE (session, msg_id)
+    )
+    """,
+    "CREATE INDEX message_waiting ON message (session, number) WHERE state = 'queued'",
+    """
+    CREATE TABLE approval (
+        id TEXT PRIMARY KEY,
+        session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+        agent TEXT NOT NULL,
+        turn INTEGER NOT NULL,
+        call_id TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        category TEXT NOT NULL,
+        description TEXT NOT NULL,
+        args TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        asked_at BIGINT NOT NULL,
+        state TEXT NOT NULL,
+        decided_by TEXT,
+        decided_at BIGINT,
+        reason TEXT
+    )
+    """,
+    "CREATE INDEX approval_pending ON approval (asked_at, id) WHERE state = 'pending'",
+    "CREATE INDEX approval_call ON approval (session, turn, call_id)",
+    """
+    CREATE TABLE usage (
+        day TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        person TEXT NOT NULL,
+        model TEXT NOT NULL,
+        turns INTEGER NOT NULL,
+        input_tokens BIGINT NOT NULL,
+        output_tokens BIGINT NOT NULL,
+        cache_read_tokens BIGINT NOT NULL,
+        cache_write_tokens BIGINT NOT NULL,
+        micro_usd BIGINT NOT NULL,
+        PRIMARY KEY (day, agent, person, model)
+    )
+    """,
+    """
+    CREATE TABLE turn_began (
+        agent TEXT NOT NULL,
+        at BIGINT NOT NULL
+    )
+    """,
+    "CREATE INDEX turn_began_at ON turn_began (agent, at)",
+)
+
+_ACTS: Step = (
+    """
+    CREATE TABLE act (
+        number SERIAL_KEY,
+        session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+        at BIGINT NOT NULL,
+        seq BIGINT NOT NULL,
+        what TEXT NOT NULL,
+        person TEXT NOT NULL,
+        detail TEXT NOT NULL
+    )
+    """,
+    "CREATE INDEX act_session ON act (session, number)",
+)
+
+FORM = Form("exchange", b"TLEX", (_FIRST, _ACTS))

@@ -1,0 +1,83 @@
+"""The rows of sessions: what is known of each without waking it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from trunkline.base.values import Value
+from trunkline.core.faults import ConfigError
+from trunkline.store.database import Database, Row, Transaction
+
+#: The most that are listed at once, and how many are unless somebody says.
+MOST_LISTED, LISTED = 1000, 100
+#: The longest id that a client may choose: a file's name is made of it, and it stands in every list.
+LONGEST_ID = 200
+
+
+class SessionRow(Value):
+    """One line of a list of sessions. Times are milliseconds since 1970."""
+
+    id: str
+    agent: str
+    workspace: str
+    by_person: str
+    created_at: int
+    updated_at: int
+
+
+class SessionRows:
+    """The rows."""
+
+    def __init__(self, database: Database, clock: Callable[[], int]) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def get(self, session_id: str) -> SessionRow | None:
+        """One of them."""
+        row = await self._database.read(lambda tx: tx.one("SELECT * FROM session WHERE id = ?", (session_id,)))
+        return None if row is None else SessionRow(**row)
+
+    async def list(self, agent: str | None, limit: int, before: str | None) -> list[SessionRow]:
+        """Some of them, newest first; with `before`, those that are older than that one."""
+
+        def read(tx: Transaction) -> list[Row]:
+            where, values = ["1 = 1"], []
+            if agent is not None:
+                where.append("agent = ?")
+                values.append(agent)
+            if before is not None:
+                where.append("(created_at, id) < (SELECT created_at, id FROM session WHERE id = ?)")
+                values.append(before)
+            sql = f"SELECT * FROM session WHERE {' AND '.join(where)} ORDER BY created_at DESC, id DESC LIMIT ?"
+            return tx.all(sql, (*values, min(limit, MOST_LISTED)))
+
+        return [SessionRow(**row) for row in await self._database.read(read)]
+
+    async def insert(self, row: SessionRow) -> None:
+        """One more."""
+        values = tuple(getattr(row, name) for name in row.__fields__)
+        sql = f"INSERT INTO session ({', '.join(row.__fields__)}) VALUES ({', '.join('?' * len(values))})"
+        await self._database.write(lambda tx: tx.execute(sql, values))
+
+    async def delete(self, session_id: str) -> None:
+        """One less, with all that hangs on it."""
+        await self._database.write(lambda tx: tx.execute("DELETE FROM session WHERE id = ?", (session_id,)))
+
+    async def touch(self, session_id: str) -> None:
+        """It was used."""
+        now = self._clock()
+        sql = "UPDATE session SET updated_at = ? WHERE id = ?"
+        await self._database.write(lambda tx: tx.execute(sql, (now, session_id)))
+
+
+def checked(session_id: str) -> str:
+    """A session id that can be kept.
+
+    Raises:
+        ConfigError: it is empty, too long, or no text.
+    """
+    if not session_id or len(session_id) > LONGEST_ID or not session_id.isprintable():
+        raise ConfigError(
+            f"A session id has 1 to {LONGEST_ID} characters that can be printed.", hint="Choose another one."
+        )
+    return session_id

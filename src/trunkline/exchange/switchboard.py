@@ -1,0 +1,436 @@
+"""The sessions of an exchange: opened, joined, left, and let go of when nobody uses them.
+
+A session belongs to the exchange and not to a connection. One that is not at work is a log and a row; the next one who
+asks for it wakes it up. After a restart those are woken in which something waits: a person's answer, or a message that
+was taken in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Literal
+
+from trunkline.base.redact import Redactor
+from trunkline.base.vocabulary import DEFAULT_ALLOW
+from trunkline.core.agent import Agent
+from trunkline.core.approvals import Policy
+from trunkline.core.events import Envelope, UserMessage
+from trunkline.core.faults import AgentBusy, ConfigError, Fault, SessionExists, SessionNotFound
+from trunkline.core.ids import new_id
+from trunkline.core.redaction import Redaction
+from trunkline.core.session import Session
+from trunkline.core.turns import State
+from trunkline.exchange.acts import Acts, What
+from trunkline.exchange.approvals import ApprovalStore
+from trunkline.exchange.budgets import Budgets
+from trunkline.exchange.directory import AgentEntry, Directory
+from trunkline.exchange.doors import Doors
+from trunkline.exchange.live_session import LiveSession, Removed, Told
+from trunkline.exchange.messages import Messages, QueuedMessage, begun_in, storable
+from trunkline.exchange.session_rows import LISTED, SessionRow, SessionRows, checked
+from trunkline.store.database import Conflict, Database
+from trunkline.store.filelog import FileLog
+from trunkline.store.files import FileStore
+from trunkline.store.view import SessionView
+
+logger = logging.getLogger(__name__)
+
+#: How often is looked for sessions that nobody uses.
+SWEEP_SECONDS = 30.0
+#: So much of a log that is being copied is held at once.
+COPIED_BYTES = 1024 * 1024
+
+#: How many are woken at once after a start: agents may be programs, and they start on all processors.
+WOKEN_AT_ONCE = 16
+#: How much of a peer's words is repeated in an error.
+SHOWN_CHARS = 80
+
+#: What becomes of a message that comes in the middle of a turn.
+When = Literal["queue", "steer", "reject"]
+
+
+class Switchboard:
+    """All sessions."""
+
+    def __init__(
+        self,
+        directory: Directory,
+        database: Database,
+        sessions: str,
+        budgets: Budgets,
+        redactor: Redactor,
+        *,
+        clock: Callable[[], int],
+        evict_seconds: float,
+        told: Told = lambda approval: None,
+    ) -> None:
+        """`sessions` is the directory of the logs; `told` hears of each approval that a person must give."""
+        self.directory = directory
+        self.approvals = ApprovalStore(database, clock)
+        self.messages = Messages(database, clock)
+        self.acts = Acts(database, clock)
+        self.budgets = budgets
+        self._rows = SessionRows(database, clock)
+        self._store = FileStore(sessions)
+        self._redactor = redactor
+        self._clock = clock
+        self.evict_seconds = evict_seconds
+        """How long a session that nobody uses keeps its agent."""
+        self._told = told
+        self._live: dict[str, LiveSession] = {}
+        self._doors = Doors()
+        self._sweeping: asyncio.Task[None] | None = None
+
+    # Opening and closing.
+
+    async def start(self) -> None:
+        """Wake up every session in which something waits."""
+        self._sweeping = asyncio.create_task(self._sweep(), name="let go of idle sessions")
+        waiting = {*await self.approvals.sessions_waiting(), *await self.messages.sessions_waiting()}
+        room = asyncio.Semaphore(WOKEN_AT_ONCE)
+
+        async def wake(id: str) -> None:
+            async with room:
+                try:
+                    await self.find(id)
+                except Exception as error:
+                    logger.warning("session %s cannot go on: %s", id, error)
+                    await self.approvals.close_all(id, f"The agent cannot come back: {error}")
+
+        await asyncio.gather(*map(wake, sorted(waiting)))
+
+    async def close(self) -> None:
+        """Let go of everything. Who was being asked is asked again after the next start."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            await asyncio.wait({self._sweeping})
+        await self._doors.close()
+        await asyncio.gather(*(live.suspend() for live in self._live.values()), return_exceptions=True)
+        self._live.clear()
+
+    async def open(
+        self, agent: str, session_id: str | None = None, *, workspace: str | None = None, by: str = ""
+    ) -> LiveSession:
+        """A new session with an agent, or the one of that id.
+
+        Raises:
+            UnknownAgent: there is no such agent.
+            SessionExists: the id is that of a session with another agent.
+            ConfigError, AgentFailed: the agent cannot be had.
+        """
+        entry = self.directory.find(agent)
+        id = checked(session_id) if session_id is not None else new_id()
+
+        async def opened() -> LiveSession:
+            async with self._doors.alone(id):
+                row = await self.row(id)
+                if row is not None and row.agent != agent:
+                    raise SessionExists(f"Session `{id[:SHOWN_CHARS]}` is with the agent `{row.agent}`.")
+                if row is None:
+                    place = await asyncio.to_thread(_directory, workspace or entry.settings.workspace)
+                    row = SessionRow(id, agent, place, by, self._clock(), self._clock())
+                    return await self._begin(entry, row)
+                return await self._woken(entry, row)
+
+        return await self._doors.whole(opened())
+
+    async def find(self, session_id: str) -> LiveSession:
+        """The session of that id, woken up if need be.
+
+        Raises:
+            SessionNotFound: there is none.
+            ConfigError, AgentFailed: its agent cannot be had.
+        """
+        live = self._live.get(session_id)
+        if live is not None:
+            live.touch()
+            return live
+
+        async def found() -> LiveSession:
+            async with self._doors.alone(session_id):
+                row = await self._existing(session_id)
+                return await self._woken(self.directory.find(row.agent), row)
+
+        return await self._doors.whole(found())
+
+    @asynccontextmanager
+    async def attached(
+        self, session_id: str, removed: Removed = lambda: None, *, by: str = "", wire: str = ""
+    ) -> AsyncIterator[LiveSession]:
+        """The session, kept at work as long as the block lasts. `removed` hears of its end. With `wire`,
+        it is noted who came and left."""
+        live = await self.find(session_id)
+        seats, seat = live.seats, object()
+        seats[seat] = removed
+        if wire:
+            self._note(live, "joined", by, wire)
+        try:
+            yield live
+        finally:
+            del seats[seat]
+            live.touch()
+            if wire:
+                self._note(live, "left", by, wire)
+
+    @property
+    def at_work(self) -> tuple[LiveSession, ...]:
+        """All sessions that have their agent now."""
+        return tuple(self._live.values())
+
+    def live(self, session_id: str) -> LiveSession | None:
+        """The session, if it is at work."""
+        return self._live.get(session_id)
+
+    async def remove(self, session_id: str) -> None:
+        """End a session, and forget it.
+
+        Raises:
+            SessionNotFound: there is none.
+        """
+
+        async def remove() -> None:
+            async with self._doors.alone(session_id):
+                await self._existing(session_id)
+                live = self._live.pop(session_id, None)
+                if live is not None:
+                    for removed in tuple(live.seats.values()):
+                        removed()
+                    await live.close()
+                # The log first: what is cut short here can be done again, as long as there is the row.
+                with suppress(SessionNotFound):
+                    await asyncio.to_thread(self._store.remove, session_id)
+                await self._rows.delete(session_id)
+
+        await self._doors.whole(remove())
+
+    # Reading without waking, and beginning with what was said elsewhere.
+
+    def peek(self, session_id: str) -> SessionView:
+        """All that is in the log of a session, to be read once and in a thread.
+
+        Raises:
+            SessionNotFound: there is none.
+            SessionDamaged: its log does not begin like one.
+        """
+        live = self._live.get(session_id)
+        if live is not None:
+            live.session.flush()
+        return self._store.peek(session_id)
+
+    async def adopt(self, agent: str, workspace: str, by: str, events: Iterator[Envelope]) -> SessionRow:
+        """A new session that begins with these events, in a new log. It is woken when somebody asks for it.
+
+        Raises:
+            ConfigError: the log cannot be written.
+        """
+        now = self._clock()
+        row = SessionRow(new_id(), agent, workspace, by, now, now)
+        log = await asyncio.to_thread(self._store.create, row.id, workspace, agent)
+        try:
+            await asyncio.to_thread(_copy, events, log)
+            await log.sync()
+            await self._rows.insert(row)
+        except BaseException:
+            log.discard()
+            raise
+        log.close()
+        return row
+
+    def _note(self, live: LiveSession, what: What, by: str, detail: str = "") -> None:
+        """In its turn, behind the rows that the session is writing; of one that is closed, nothing."""
+        seq = live.session.seq
+        if live.session.status is not State.CLOSED:
+            live.write_row(lambda: self.acts.add(live.id, seq, what, by, detail))
+
+    # Messages.
+
+    async def submit(self, live: LiveSession, message: UserMessage, when: When = "queue") -> int:
+        """Take a message in; gives the turn that it is answered in. It is not lost from here on.
+
+        Raises:
+            BudgetExceeded: its agent may not answer now.
+            AgentBusy: a turn is in progress and it was not to wait, or too many wait already.
+            SessionNotFound: the session was removed.
+        """
+        return await self._doors.whole(self._submit(live, storable(message), when))
+
+    async def _submit(self, live: LiveSession, message: UserMessage, when: When) -> int:
+        if self._live.get(live.id) is not live:
+            # It was let go of, or removed, since the caller found it.
+            live = await self.find(live.id)
+        async with live.sending:
+            if message.id is not None and (known := await self.messages.find(live.id, message.id)) is not None:
+                return known.turn or live.session.state.turns
+            _check_free(live, when)
+            live.meter.check_turn()
+            try:
+                kept = await self.messages.take(live.id, message, live.session.shown)
+            except Conflict:
+                raise SessionNotFound(f"There is no session `{live.id[:SHOWN_CHARS]}` any more.") from None
+            try:
+                # Once more, since others were at work meanwhile; nobody is between here and the session.
+                _check_free(live, when)
+                steered = when == "steer" and live.session.steer(kept.message)
+                if not steered:
+                    live.meter.check_turn()
+                turn = live.session.turn if steered else live.session.submit(kept.message)
+            except Fault:
+                await self.messages.forget(kept.number)
+                raise
+            if steered:
+                # The row must not know before the log does: that is written later while a turn's end is on its way.
+                await live.session.settled()
+                await self.messages.began(live.id, turn, kept.message)
+            else:
+                await self.messages.placed(kept.number, turn)
+            await self._rows.touch(live.id)
+            return turn
+
+    # Rows.
+
+    async def row(self, session_id: str) -> SessionRow | None:
+        """What is known of a session without waking it."""
+        return await self._rows.get(session_id)
+
+    async def rows(self, agent: str | None = None, limit: int = LISTED, before: str | None = None) -> list[SessionRow]:
+        """Sessions, newest first; with `before`, those that are older than that one."""
+        return await self._rows.list(agent, limit, before)
+
+    async def written(self) -> None:
+        """Wait until the rows know all that has been shown."""
+        for live in tuple(self._live.values()):
+            await live.written()
+
+    # How it is done. Only alone with the session's id.
+
+    async def _existing(self, session_id: str) -> SessionRow:
+        row = await self.row(session_id)
+        if row is None:
+            raise SessionNotFound(f"There is no session `{session_id[:SHOWN_CHARS]}` here.")
+        return row
+
+    async def _begin(self, entry: AgentEntry, row: SessionRow) -> LiveSession:
+        agent = await entry.agent()
+        await self._rows.insert(row)
+        try:
+            live = await self._opened(entry, agent, row, resume=False)
+        except BaseException:
+            await self._rows.delete(row.id)
+            raise
+        self._live[row.id] = live
+        return live
+
+    async def _woken(self, entry: AgentEntry, row: SessionRow) -> LiveSession:
+        live = self._live.get(row.id)
+        if live is not None:
+            live.touch()
+            return live
+        agent = await entry.agent()
+        waiting = await self.messages.waiting(row.id)
+        live = await self._opened(entry, agent, row, resume=True, queued=waiting)
+        try:
+            await self._take_up(live)
+        except BaseException:
+            await live.suspend()
+            raise
+        # Only now: whoever finds it sends messages, and those that were there before come first.
+        self._live[row.id] = live
+        return live
+
+    async def _take_up(self, live: LiveSession) -> None:
+        """Go on with what the last process left: rows that the log knows more of, and messages that wait."""
+        await self.acts.add(live.id, live.session.seq, "woken", detail=f"process {os.getpid()}")
+        turn, requests = live.session.turn, live.session.waiting
+        asked = frozenset((turn, request.call_id) for request in requests)
+        await self.approvals.close_all(live.id, "The agent's process ended before there was an answer.", but=asked)
+        for request in requests:
+            await self.approvals.asked(live.id, live.agent, turn, request)
+        for queued in await self.messages.waiting(live.id):
+            await self.messages.placed(queued.number, live.session.submit(queued.message))
+
+    async def _opened(
+        self, entry: AgentEntry, agent: Agent, row: SessionRow, *, resume: bool, queued: Sequence[QueuedMessage] = ()
+    ) -> LiveSession:
+        log, create = self._log(entry, row, resume)
+        meter = self.budgets.meter(entry.name)
+        own: Redactor | None = getattr(agent, "redactor", None)
+        try:
+            for turn, message in await asyncio.to_thread(begun_in, log, queued):
+                await self.messages.began(row.id, turn, message)
+            session = await Session.open(
+                agent,
+                log,
+                self._policy(entry, agent),
+                resume=not create,
+                mode=entry.settings.mode if create else None,
+                workspace=row.workspace,
+                options=entry.options,
+                redact=Redaction(own or self._redactor),
+                meter=meter,
+                goes_on=not create,
+            )
+        except BaseException as error:
+            log.discard() if create else log.close()
+            if isinstance(error, Fault):
+                entry.could_not_open(error)
+            raise
+        entry.worked()
+        return LiveSession(session, entry, meter, self.approvals, self.messages, self._told)
+
+    def _log(self, entry: AgentEntry, row: SessionRow, resume: bool) -> tuple[FileLog, bool]:
+        """The session's log, and whether it is new."""
+        if resume:
+            # A process may have died between the row and the log.
+            with suppress(SessionNotFound):
+                return self._store.open(row.id), False
+        return self._store.create(row.id, row.workspace, entry.name), True
+
+    @staticmethod
+    def _policy(entry: AgentEntry, agent: Agent) -> Policy:
+        settings = getattr(agent, "settings", None)
+        allow = entry.settings.allow
+        if allow is None:
+            allow = getattr(settings, "allow", None) or DEFAULT_ALLOW
+        return Policy(entry.settings.mode or "default", allow=allow)
+
+    async def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(min(SWEEP_SECONDS, self.evict_seconds))
+            for live in tuple(self._live.values()):
+                if live.is_idle and loop.time() - live.used >= self.evict_seconds:
+                    with suppress(AgentBusy):
+                        await self._doors.whole(self._let_go(live))
+
+    async def _let_go(self, live: LiveSession) -> None:
+        async with self._doors.alone(live.id):
+            # It may have been taken up again while we waited.
+            if live.is_idle and self._live.get(live.id) is live:
+                del self._live[live.id]
+                await live.close()
+
+
+def _check_free(live: LiveSession, when: When) -> None:
+    if when == "reject" and live.session.status is not State.IDLE:
+        raise AgentBusy("The agent is busy with another message.")
+
+
+def _copy(events: Iterator[Envelope], log: FileLog) -> None:
+    held = 0
+    for envelope in events:
+        held += log.append(envelope)
+        if held >= COPIED_BYTES:
+            log.flush()
+            held = 0
+    log.flush()
+
+
+def _directory(path: str) -> str:
+    found = os.path.realpath(os.path.expanduser(path))
+    if not os.path.isdir(found):
+        raise ConfigError(f"The workspace `{found}` is not a directory.")
+    return found

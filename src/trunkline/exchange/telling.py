@@ -1,0 +1,133 @@
+"""A conversation in words, for an agent that was not there: what was said, what tools gave, what they touched."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from trunkline.core.events import (
+    Category,
+    Envelope,
+    Failed,
+    Gap,
+    HistoryInjected,
+    Steered,
+    TextDelta,
+    ToolCancelled,
+    ToolFinished,
+    ToolJudged,
+    ToolRequested,
+    TurnEnded,
+    TurnStarted,
+    UserMessage,
+)
+
+#: Characters in all. They are in each of the agent's requests: about an eighth of a usual window.
+MOST_TOLD = 100_000
+#: Of one tool's result, and of its arguments: what it came to, not all that it printed.
+MOST_OF_RESULT, MOST_OF_ARGS = 2000, 300
+#: The files that were touched last.
+MOST_FILES = 200
+
+#: Under which names tools are told a file.
+_FILE_ARGS = ("file_path", "path", "notebook_path")
+_CUT = "(What came before that is left out.)"
+
+
+def told(records: Iterable[Envelope | Gap], agent: str) -> str:
+    """The whole conversation that an agent had so far; of a long one, the newest part. Empty if nothing was said."""
+    telling = _Telling()
+    for record in records:
+        if isinstance(record, Envelope):
+            telling.take(record)
+    telling.end_of_speech()
+    if not telling.said:
+        return ""
+    head = f"Until now another agent, `{agent}`, had this conversation. You go on with it. What was said and done:"
+    parts = [head, *([_CUT] if telling.is_cut else []), *telling.said]
+    if telling.files:
+        parts.append("Files touched so far:\n" + "\n".join(f"- {file} ({how})" for file, how in telling.files.items()))
+    return "\n\n".join(parts)
+
+
+class _Telling:
+    def __init__(self) -> None:
+        self.said: deque[str] = deque()
+        self.is_cut = False
+        self.files: dict[str, str] = {}
+        self._size = 0
+        self._speech: list[str] = []
+        self._calls: dict[str, tuple[str, Category, Mapping[str, Any]]] = {}
+
+    def take(self, envelope: Envelope) -> None:
+        """One more event."""
+        match envelope.event:
+            case TextDelta(text=text):
+                self._speech.append(text)
+            case TurnStarted(message=message) | Steered(message=message):
+                self._add(_user(message))
+            case ToolRequested(call_id=call_id) | ToolJudged(call_id=call_id):
+                self._calls[call_id] = (envelope.event.name, envelope.event.category, envelope.event.args)
+            case ToolFinished():
+                self._finished(envelope.event)
+            case ToolCancelled(call_id=call_id, reason=reason):
+                name, _, args = self._calls.pop(call_id, ("", "info", {}))
+                self._add(f"The tool {_call(name, args)} was not run to its end: {reason}")
+            case Failed(message=text):
+                self._add(f"Something went wrong: {text}")
+            case HistoryInjected(text=text):
+                self._add(f"What was known from before:\n{text}")
+            case TurnEnded():
+                self._calls.clear()
+                self.end_of_speech()
+
+    def end_of_speech(self) -> None:
+        """Whatever the agent has said so far is one piece."""
+        text = "".join(self._speech).strip()
+        self._speech.clear()
+        if text:
+            self._append(f"Assistant: {text}")
+
+    def _finished(self, event: ToolFinished) -> None:
+        name, category, args = self._calls.pop(event.call_id, (event.name, "info", {}))
+        output = f"(an image of {len(event.output)} characters)" if event.output_type == "image" else event.output
+        how = "" if event.status == "success" else " failed and"
+        self._add(f"The tool {_call(name, args)}{how} gave: {_cut(output.strip() or '(nothing)', MOST_OF_RESULT)}")
+        if event.status == "success":
+            for file in _files(args, event.metadata):
+                self.files.pop(file, None)
+                self.files[file] = "changed" if category == "edit" else "read"
+                if len(self.files) > MOST_FILES:
+                    del self.files[next(iter(self.files))]
+
+    def _add(self, text: str) -> None:
+        self.end_of_speech()
+        self._append(text)
+
+    def _append(self, text: str) -> None:
+        self.said.append(_cut(text, MOST_TOLD))
+        self._size += len(self.said[-1])
+        while self._size > MOST_TOLD and len(self.said) > 1:
+            self._size -= len(self.said.popleft())
+            self.is_cut = True
+
+
+def _user(message: UserMessage) -> str:
+    who = f"User ({message.sender})" if message.sender else "User"
+    files = f"\n(attached: {', '.join(message.files)})" if message.files else ""
+    return f"{who}: {message.text}{files}"
+
+
+def _call(name: str, args: Mapping[str, Any]) -> str:
+    words = ", ".join(f"{key}={value}" for key, value in args.items())
+    return f"{name or 'in progress'}({_cut(words, MOST_OF_ARGS)})"
+
+
+def _files(args: Mapping[str, Any], metadata: Mapping[str, Any] | None) -> Iterable[str]:
+    found = (source.get(name) for source in (args, metadata or {}) for name in _FILE_ARGS)
+    return dict.fromkeys(file for file in found if isinstance(file, str) and file)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]} ... ({len(text) - most} more characters)"

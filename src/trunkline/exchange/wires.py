@@ -1,0 +1,113 @@
+"""The wires of an exchange that listen or connect by themselves, as its file names them.
+
+Each is a `Service` that is kept running: one that crashes is run again, and the others do not notice. New settings
+start what is new, stop what is gone, and leave alone what did not change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+from trunkline.base.chat_platforms import remote
+from trunkline.base.extras import lacking
+from trunkline.core.faults import ConfigError, Fault
+from trunkline.exchange.exchange import Exchange
+from trunkline.exchange.service import Service
+from trunkline.exchange.settings import WireSettings
+from trunkline.exchange.supervisor import Pace, State, Supervisor
+
+logger = logging.getLogger(__name__)
+
+#: Makes what serves a wire. Raises `ConfigError` if it cannot be served as it is configured.
+MakeLine = Callable[[Exchange, WireSettings], Service]
+
+#: By the wire's name, the module that has a `service` (a `MakeLine`).
+LINES: Mapping[str, str] = {
+    "network": "trunkline.exchange.lines.network",
+    "tryll": "trunkline.exchange.lines.tryll",
+    **dict.fromkeys(remote(), "trunkline.exchange.lines.bridge"),
+}
+
+Say = Callable[[str], None]
+
+
+def line(exchange: Exchange, wire: WireSettings) -> Service:
+    """What serves a wire.
+
+    Raises:
+        ConfigError: it cannot be served here.
+    """
+    if wire.name not in LINES:
+        raise ConfigError(
+            "The exchange cannot serve this wire yet.", hint=f"Take `[wires.{wire.name}]` out of the file."
+        )
+    try:
+        make: MakeLine = import_module(LINES[wire.name]).service
+        return make(exchange, wire)
+    except ModuleNotFoundError as error:
+        if (told := lacking(error)) is None:
+            raise
+        raise ConfigError(told) from None
+
+
+class _Running:
+    """One wire at work."""
+
+    def __init__(self, settings: WireSettings, service: Service, say: Say, pace: Pace | None) -> None:
+        self.settings = settings
+        self._say = say
+        self._stop = asyncio.Event()
+        supervisor = Supervisor([service], self._report, pace)
+        self._task = asyncio.create_task(supervisor.run(self._stop), name=f"wire {settings.name}")
+
+    def _report(self, service: Service, state: State, detail: str) -> None:
+        told = service.where if state == "reachable" else detail
+        if state not in ("starting", "stopped"):
+            self._say(f"wire {self.settings.name}: {state}{'  ' + told if told else ''}")
+
+    async def stop(self) -> None:
+        """End it, in bounded time."""
+        self._stop.set()
+        await asyncio.wait({self._task})
+        if not self._task.cancelled() and (error := self._task.exception()) is not None:
+            logger.error("the wire %s failed", self.settings.name, exc_info=error)
+
+
+class Wires:
+    """All that run."""
+
+    def __init__(self, exchange: Exchange, say: Say, make: MakeLine = line, pace: Pace | None = None) -> None:
+        self._exchange = exchange
+        self._say = say
+        self._make = make
+        self._pace = pace
+        self._running: dict[str, _Running] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those that run, or try to."""
+        return tuple(self._running)
+
+    async def take_up(self, wires: Mapping[str, WireSettings]) -> None:
+        """Run these, and no others. One that cannot be served is told of, and keeps none of the others."""
+        gone = [name for name, running in self._running.items() if wires.get(name) != running.settings]
+        await self._stop(gone)
+        for name, settings in wires.items():
+            if name in self._running:
+                continue
+            try:
+                service = self._make(self._exchange, settings)
+            except Fault as fault:
+                self._say(f"wire {name}: given up  {fault}")
+                continue
+            self._running[name] = _Running(settings, service, self._say, self._pace)
+
+    async def close(self) -> None:
+        """End them all."""
+        await self._stop(list(self._running))
+
+    async def _stop(self, names: list[str]) -> None:
+        await asyncio.gather(*(self._running.pop(name).stop() for name in names))

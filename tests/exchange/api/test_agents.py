@@ -1,0 +1,63 @@
+"""Agents over HTTP: how they do, and what they have used."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.exchange.api_world import world
+from tests.support.loop import until
+from trunkline.core.agent import Agent
+from trunkline.core.events import TurnEnded
+from trunkline.core.usage import Usage
+from trunkline.exchange.api import agents
+
+
+async def test_agents_are_listed_with_what_they_can_do_and_what_is_wrong_with_them(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        found = {agent["name"]: agent for agent in (await net.get("/api/agents", "observer")).json()["agents"]}
+        assert list(found) == ["fake", "echo", "broken"]
+        assert (found["fake"]["kind"], found["fake"]["healthy"], found["fake"]["last_error"]) == ("fake", True, None)
+        assert found["fake"]["capabilities"]["approval"] is True
+        assert (found["broken"]["healthy"], found["broken"]["last_error"]) == (False, "It lacks a key.")
+
+
+async def test_one_that_takes_long_to_make_does_not_hold_up_the_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(name: str, options: dict[str, Any]) -> Agent:
+        return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]  # it gives nothing
+
+    monkeypatch.setattr(agents, "MAKING_SECONDS", 0.01)
+    async with world(tmp_path) as net:
+        monkeypatch.setattr(net.exchange.directory.find("echo"), "_make", never)
+        found = {agent["name"]: agent for agent in (await net.get("/api/agents")).json()["agents"]}
+        assert (found["echo"]["healthy"], found["echo"]["capabilities"]) == (True, {})
+        assert not [task for task in asyncio.all_tasks() if task.get_name() == "make echo"]
+
+
+async def test_usage_is_told_as_soon_as_the_turn_has_been_shown_to_end(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        id = await net.session()
+        reader = net.read(id)
+        await net.say(id, who="talker")
+        await until(lambda: net.fake.busy)
+        net.fake.say(TurnEnded("success", Usage(3, 4)))
+        await until(lambda: "turn_ended" in reader.kinds)
+        (row,) = (await net.get("/api/usage")).json()["usage"]
+        assert {name: row[name] for name in ("agent", "turns", "input_tokens", "output_tokens")} == {
+            "agent": "fake", "turns": 1, "input_tokens": 3, "output_tokens": 4,
+        }  # fmt: skip
+        (row,) = (await net.get("/api/usage?by=person")).json()["usage"]
+        assert (row["person"], row["turns"]) == ("talker", 1)
+        (row,) = (await net.get("/api/usage?by=day")).json()["usage"]
+        assert row["day"] == "2026-02-18"
+
+
+@pytest.mark.parametrize("by", ["colour", "agent; DROP TABLE usage", "micro_usd"])
+async def test_usage_by_anything_else_is_refused(tmp_path: Path, by: str) -> None:
+    async with world(tmp_path) as net:
+        assert (await net.get("/api/usage", params={"by": by})).status_code == 400

@@ -1,0 +1,122 @@
+"""Approvals over HTTP: shown while they wait, answered once."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.exchange.api_world import World, world
+from tests.support.loop import until
+from trunkline.core.agent import Approve, Deny
+from trunkline.core.events import ToolRequested, TurnEnded
+
+REQUEST = ToolRequested("c1", "Bash", "exec", {"command": "ls"}, "List files")
+
+
+async def asked(net: World) -> tuple[str, dict[str, Any]]:
+    """A session in which a person is asked, and what."""
+    id = await net.session()
+    reader = net.read(id)
+    await net.say(id)
+    await until(lambda: net.fake.busy)
+    net.fake.say(REQUEST)
+    await until(lambda: "tool_requested" in reader.kinds)
+    (approval,) = (await net.get("/api/approvals?state=pending", "observer")).json()["approvals"]
+    return id, approval
+
+
+async def test_what_is_asked_is_listed_as_soon_as_it_is_shown(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        id, approval = await asked(net)
+        assert approval["id"]
+        assert approval["asked_at"] > 1_771_400_000_000
+        assert {name: approval[name] for name in ("session", "agent", "call_id", "tool", "category", "state")} == {
+            "session": id, "agent": "fake", "call_id": "c1", "tool": "Bash", "category": "exec", "state": "pending",
+        }  # fmt: skip
+        assert (approval["args"], approval["description"]) == ({"command": "ls"}, "List files")
+        assert (await net.get(f"/api/approvals/{approval['id']}")).json() == approval
+        assert (await net.get("/api/approvals?state=approved")).json() == {"approvals": []}
+        assert (await net.get(f"/api/approvals?session={id}")).json() == {"approvals": [approval]}
+        assert (await net.get("/api/approvals?session=other")).json() == {"approvals": []}
+
+
+async def test_one_answer_wins_and_the_others_are_told_who_was_first(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        id, approval = await asked(net)
+        path = f"/api/approvals/{approval['id']}"
+        people = ["approver", "admin"] * 5
+        decisions = ["approve", "deny"] * 5
+        answers = await asyncio.gather(
+            *(net.post(path, {"decision": said}, who) for who, said in zip(people, decisions, strict=True))
+        )
+        won = [answer for answer in answers if answer.status_code == 200]
+        assert len(won) == 1
+        assert len(net.fake.decisions) == 1
+        winner = won[0].json()
+        for answer in answers:
+            if answer.status_code != 200:
+                found = answer.json()
+                assert (answer.status_code, found["error"]["code"]) == (409, "decided")
+                assert found["decided_by"] == winner["decided_by"]
+                assert found["decision"] == {"approved": "approve", "denied": "deny"}[winner["state"]]
+        (kept,) = (await net.get(f"/api/approvals?session={id}")).json()["approvals"]
+        assert kept == winner
+
+
+async def test_approving_runs_the_call_and_says_who_did(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        id, approval = await asked(net)
+        found = await net.post(
+            f"/api/approvals/{approval['id']}", {"decision": "approve", "scope": "always"}, "approver"
+        )
+        assert (found.json()["state"], found.json()["decided_by"]) == ("approved", "approver")
+        await until(lambda: net.fake.decisions)
+        assert net.fake.decisions == [("c1", Approve("once"))]
+        reader = net.read(id)
+        await until(lambda: "granted" in reader.kinds)
+        assert dict(reader.events)["tool_answered"]["by"] == "approver"
+
+
+async def test_denying_tells_the_agent_why_and_keeps_the_reason(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        _, approval = await asked(net)
+        found = await net.post(f"/api/approvals/{approval['id']}", {"decision": "deny", "reason": "Not on a Friday."})
+        assert (found.json()["state"], found.json()["reason"]) == ("denied", "Not on a Friday.")
+        await until(lambda: net.fake.decisions)
+        assert net.fake.decisions == [("c1", Deny("Not on a Friday."))]
+
+
+async def test_one_that_nobody_answered_is_closed_with_its_turn(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        id, approval = await asked(net)
+        reader = net.read(id)
+        net.fake.say(TurnEnded("success"))
+        await until(lambda: "turn_ended" in reader.kinds)
+        (closed,) = (await net.get("/api/approvals?state=closed")).json()["approvals"]
+        assert (closed["id"], closed["decided_by"]) == (approval["id"], None)
+        assert closed["reason"]
+        refused = await net.post(f"/api/approvals/{approval['id']}", {"decision": "approve"})
+        assert refused.status_code == 409
+        assert (refused.json()["decided_by"], refused.json()["decision"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"decision": "yes"}, {"decision": True}, {"decision": "approve", "scope": "forever"}, [], "approve",
+     {"decision": "deny", "reason": "x" * 10_001}],
+)  # fmt: skip
+async def test_what_is_no_decision_decides_nothing(tmp_path: Path, body: Any) -> None:
+    async with world(tmp_path) as net:
+        _, approval = await asked(net)
+        assert (await net.post(f"/api/approvals/{approval['id']}", body)).status_code == 400
+        assert (await net.get(f"/api/approvals/{approval['id']}")).json()["state"] == "pending"
+
+
+async def test_an_approval_that_is_not_there_is_404_and_a_state_that_is_none_400(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        assert (await net.get("/api/approvals/none")).status_code == 404
+        assert (await net.post("/api/approvals/none", {"decision": "approve"})).status_code == 404
+        assert (await net.get("/api/approvals?state=lost")).status_code == 400

@@ -1,0 +1,124 @@
+"""One session's events for many: encoded once, handed on together, bounded for each."""
+
+from __future__ import annotations
+
+from tests.support.fake_agent import FakeAgent
+from tests.support.loop import run, until
+from trunkline.core.approvals import Policy
+from trunkline.core.events import Gap, Notice, TextDelta, TurnEnded, UserMessage
+from trunkline.core.log import MemoryLog
+from trunkline.core.session import Session
+from trunkline.exchange.api.broadcast import BACKLOG_BYTES, FEW, Backlog, Broadcast, StreamChunk, StreamPiece, piece
+
+
+class Listener:
+    """A `Reader` that keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.chunks: list[StreamChunk] = []
+        self.is_over = False
+
+    def give(self, chunk: StreamChunk) -> None:
+        self.chunks.append(chunk)
+
+    def ended(self) -> None:
+        self.is_over = True
+
+    @property
+    def numbers(self) -> list[int]:
+        return [each.last for chunk in self.chunks for each in chunk.pieces]
+
+
+def word(seq: int, size: int = 1000) -> StreamPiece:
+    return StreamPiece(seq, seq, True, b"w" * size)
+
+
+def weighty(seq: int, size: int = 1000) -> StreamPiece:
+    return StreamPiece(seq, seq, False, b"E" * size)
+
+
+def test_what_a_reader_has_not_taken_is_bounded_and_words_go_first() -> None:
+    backlog = Backlog("s")
+    many = 3 * BACKLOG_BYTES // 1000
+    for seq in range(1, many, 2):
+        backlog.put(StreamChunk([word(seq), weighty(seq + 1, 10)]))
+        assert backlog.size <= BACKLOG_BYTES
+    assert backlog.drops
+    data = backlog.take()
+    assert data.count(b"E" * 10) == len(range(1, many, 2))
+    assert data.startswith(piece("s", Gap(1, 1)).data)
+    assert (backlog.size, bool(backlog)) == (0, False)
+
+
+def test_words_that_follow_each_other_leave_one_gap() -> None:
+    backlog = Backlog("s")
+    backlog.put(StreamChunk([weighty(1), *map(word, range(2, 500))]))
+    backlog.put(StreamChunk([word(500, BACKLOG_BYTES), weighty(501)]))
+    assert backlog.take() == weighty(1).data + piece("s", Gap(2, 500)).data + weighty(501).data
+
+
+def test_where_nothing_but_weighty_events_wait_the_older_ones_go() -> None:
+    backlog = Backlog("s")
+    for seq in range(1, 3 * BACKLOG_BYTES // 1000):
+        backlog.put(StreamChunk([weighty(seq)]))
+        assert backlog.size <= BACKLOG_BYTES
+    data = backlog.take()
+    assert data.startswith(b"event: gap\ndata: ")
+    assert data.count(b"event: gap") == 1
+    assert data.endswith(b"E" * 1000)
+
+
+def test_one_event_that_is_too_large_by_itself_is_kept() -> None:
+    backlog = Backlog("s")
+    backlog.put(StreamChunk([weighty(1, 2 * BACKLOG_BYTES)]))
+    assert len(backlog.take()) == 2 * BACKLOG_BYTES
+    backlog.put(StreamChunk([weighty(1), weighty(2, 2 * BACKLOG_BYTES)]))
+    assert backlog.take() == piece("s", Gap(1, 1)).data + b"E" * 2 * BACKLOG_BYTES
+
+
+def test_many_readers_share_chunks_and_a_word_waits_for_its_neighbours() -> None:
+    async def scenario() -> None:
+        fake = FakeAgent()
+        session = await Session.open(fake, MemoryLog("s1"), Policy())
+        over: list[bool] = []
+        feed = Broadcast(session, lambda: over.append(True))
+        listeners = [Listener() for _ in range(FEW + 1)]
+        assert {feed.join(listener) for listener in listeners} == {0}
+        session.submit(UserMessage("Hello"))
+        await until(lambda: fake.busy and listeners[0].numbers == [1])
+        for _ in range(10):
+            fake.say(TextDelta("word"))
+            await until(lambda: not fake._strings.qsize())
+        fake.say(Notice("Done."), TurnEnded("success"))
+        await until(lambda: listeners[0].numbers == list(range(1, 14)))
+        # The start, the words with the notice that would not wait, the end: however many ticks it took.
+        assert len(listeners[0].chunks) <= 4
+        assert all(listener.chunks == listeners[0].chunks for listener in listeners)
+        # Who comes later begins after what the others have.
+        late = Listener()
+        assert feed.join(late) == 13
+        await session.close()
+        await until(lambda: late.is_over)
+        assert over
+        assert all(listener.is_over for listener in listeners)
+
+    run(scenario())
+
+
+def test_it_ends_when_the_last_reader_leaves() -> None:
+    async def scenario() -> None:
+        session = await Session.open(FakeAgent(), MemoryLog("s1"), Policy())
+        over: list[bool] = []
+        feed = Broadcast(session, lambda: over.append(True))
+        first, second = Listener(), Listener()
+        feed.join(first)
+        feed.join(second)
+        feed.leave(first)
+        assert not over
+        feed.leave(second)
+        assert over
+        await until(feed.task.done)
+        assert session._recorder.sinks == []
+        await session.close()
+
+    run(scenario())

@@ -1,0 +1,90 @@
+"""Chat bridges whose process relays to a session of the exchange."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.support.attached import asking, client, echo, exchange
+from trunkline.base import shapes
+from trunkline.base.attach import AttachEnding, AttachHeader
+from trunkline.core.agent import Approve
+from trunkline.wires.agentproc.messages import TurnRequest
+
+
+def header(turn: TurnRequest, dialect: str = "0.4", resume: str | None = None) -> AttachHeader:
+    return AttachHeader("agentproc", "a", resume=resume, dialect=dialect, turn=shapes.encode(turn))
+
+
+async def test_a_message_is_answered_in_the_session_that_the_bridge_is_told(tmp_path: Path) -> None:
+    async with exchange(tmp_path, a=echo(tmp_path)) as running:
+        async with client(running, header(TurnRequest("Hello", from_user="ana"), "0.1")) as bridge:
+            while await bridge.more():
+                pass
+            assert bridge.ending == AttachEnding(0)
+            assert bridge.raw.decode() == f'AGENT_SESSION:{bridge.answer.session}\nAGENT_PARTIAL:"Hello"\n'
+        again = header(TurnRequest("More", session_id=bridge.answer.session or ""), resume=bridge.answer.session or "")
+        async with client(running, again) as bridge:
+            while await bridge.more():
+                pass
+            assert b"More" in bridge.raw
+        live = await running.switchboard.find(bridge.answer.session or "")
+        assert live.session.state.turns == 2
+        assert {row["person"] for row in await running.budgets.usage("person")} >= {"ana"}
+
+
+async def test_a_turn_without_permission_waits_for_whoever_else_can_be_asked(tmp_path: Path) -> None:
+    async with exchange(tmp_path, a=asking(tmp_path)) as running:
+        async with client(running, header(TurnRequest("Go"))) as bridge:
+            live = await running.switchboard.find(bridge.answer.session or "")
+            async for item in live.session.subscribe(0):
+                if live.session.waiting:
+                    break
+                del item
+            await live.written()
+            (row,) = await running.switchboard.approvals.found("pending")
+            await live.decide(row, Approve(), "ana")
+            while await bridge.more():
+                pass
+            assert bridge.ending == AttachEnding(0)
+            assert b"after" in bridge.raw
+
+
+async def test_a_bridge_that_can_be_asked_answers(tmp_path: Path) -> None:
+    async with exchange(tmp_path, a=asking(tmp_path)) as running:
+        async with client(running, header(TurnRequest("Go", permission=True))) as bridge:
+            request = (await bridge.until("permission_request"))[-1]
+            bridge.send(type="permission_response", request_id=request["request_id"], behavior="allow")
+            while await bridge.more():
+                pass
+            assert bridge.ending == AttachEnding(0)
+        await running.switchboard.written()
+        (row,) = await running.switchboard.approvals.found()
+        assert (row.state, row.decided_by) == ("approved", "local")
+
+
+async def test_a_turn_whose_bridge_leaves_goes_on(tmp_path: Path) -> None:
+    async with exchange(tmp_path, a=asking(tmp_path)) as running:
+        async with client(running, header(TurnRequest("Go", permission=True))) as bridge:
+            await bridge.until("permission_request")
+        live = await running.switchboard.find(bridge.answer.session or "")
+        await live.written()
+        (row,) = await running.switchboard.approvals.found("pending")
+        await live.decide(row, Approve(), "ana")
+        await live.session.at_rest()
+        assert live.session.state.open_turns == {}
+
+
+async def test_other_peoples_turns_are_not_told_to_a_bridge(tmp_path: Path) -> None:
+    async with exchange(tmp_path, a=echo(tmp_path)) as running:
+        host = AttachHeader("jsonstream", "a", "s")
+        async with client(running, host) as other:
+            await other.until("ready")
+            other.send(type="message", msg_id="m1", input="Theirs")
+            await other.until("stream_start")
+            async with client(running, header(TurnRequest("Mine", session_id="s"), resume="s")) as bridge:
+                while await bridge.more():
+                    pass
+            said = [json.loads(line) for line in bridge.raw.splitlines()]
+            assert "Theirs" not in json.dumps(said)
+            assert "Mine" in json.dumps(said)

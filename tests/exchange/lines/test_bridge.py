@@ -1,0 +1,88 @@
+"""Chats whose sessions are those of the exchange."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.attached import asking, client, echo, exchange
+from tests.support.chat_platform import ME, MemoryPlatform
+from tests.support.patience import PATIENCE_SECONDS
+from trunkline.base.attach import AttachHeader
+from trunkline.core.faults import ConfigError
+from trunkline.exchange.exchange import Exchange
+from trunkline.exchange.lines import bridge
+from trunkline.exchange.settings import WireSettings
+
+
+async def until(happened: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not happened():  # noqa: ASYNC110  (nobody tells)
+            await asyncio.sleep(0.001)
+
+
+@asynccontextmanager
+async def served(
+    running: Exchange, monkeypatch: pytest.MonkeyPatch, platform: MemoryPlatform
+) -> AsyncIterator[MemoryPlatform]:
+    platform.name = "telegram"
+    monkeypatch.setattr(bridge, "made", lambda *_: platform)
+    wire = WireSettings("telegram", ("a",), {"allow": [f"telegram:{ME}"], "verbosity": "quiet", "token_env": "T"})
+    service = bridge.service(running, wire)
+    stop, reachable = asyncio.Event(), asyncio.Event()
+    task = asyncio.create_task(service.run(stop, reachable.set))
+    try:
+        await until(reachable.is_set)
+        yield platform
+    finally:
+        stop.set()
+        await task
+
+
+async def test_a_chat_is_a_session_of_the_exchange_and_goes_on_after_the_bridge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with exchange(tmp_path, a=echo(tmp_path)) as running:
+        async with served(running, monkeypatch, MemoryPlatform()) as platform:
+            platform.says("Hello", at=None)
+            await until(lambda: platform.sees("Hello"))
+            (row,) = await running.switchboard.rows()
+            assert row.agent == "a"
+            assert row.by_person.startswith("telegram-")
+            async with client(running, AttachHeader("jsonstream", resume=row.id)) as host:
+                await host.until("ready")
+                platform.says("Again", at=None)
+                await host.until("stream_end")
+                host.send(type="message", msg_id="m1", input="Not for the chat")
+                await host.until("stream_end")
+            await until(lambda: platform.sees("Again"))
+            assert not platform.sees("Not for the chat")
+        async with served(running, monkeypatch, MemoryPlatform()) as platform:
+            platform.says("Once more", at=None, id="later")
+            await until(lambda: platform.sees("Once more"))
+            assert len(await running.switchboard.rows()) == 1
+
+
+async def test_what_is_asked_is_asked_in_the_chat_and_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with exchange(tmp_path, a=asking(tmp_path)) as running:
+        async with served(running, monkeypatch, MemoryPlatform()) as platform:
+            platform.says("Go", at=None)
+            await until(lambda: platform.sees("make"))
+            await running.switchboard.written()
+            (row,) = await running.switchboard.approvals.found("pending")
+            platform.presses("Approve")
+            await until(lambda: platform.sees("after"))
+            await running.switchboard.written()
+            found = await running.switchboard.approvals.get(row.id)
+            assert found is not None
+            assert (found.state, found.decided_by) == ("approved", "telegram")
+
+
+async def test_without_an_agent_there_is_nobody_to_talk_to(tmp_path: Path) -> None:
+    async with exchange(tmp_path) as running:
+        with pytest.raises(ConfigError, match="no agent"):
+            bridge.service(running, WireSettings("telegram"))

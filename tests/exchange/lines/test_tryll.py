@@ -1,0 +1,114 @@
+"""Games whose graphs talk to agents of the exchange."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.attached import asking, client, echo, exchange
+from tests.support.patience import PATIENCE_SECONDS
+from tests.support.tryll_served import echo as graph
+from trunkline.base.attach import AttachHeader
+from trunkline.core.agent import Approve
+from trunkline.core.faults import ConfigError
+from trunkline.exchange.exchange import Exchange
+from trunkline.exchange.lines import tryll
+from trunkline.exchange.settings import WireSettings
+from trunkline.wires.tryll.drive import Tryll
+from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.messages import ConfigureSessionRequest
+
+
+@asynccontextmanager
+async def served(running: Exchange, agents: tuple[str, ...] | None = None, **keys: object) -> AsyncIterator[int]:
+    service = tryll.service(running, WireSettings("tryll", agents, {"listen": "127.0.0.1:0", **keys}))
+    stop, reachable = asyncio.Event(), asyncio.Event()
+    task = asyncio.create_task(service.run(stop, reachable.set))
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await reachable.wait()
+        yield int(service.where.rpartition(":")[2])
+    finally:
+        stop.set()
+        await task
+
+
+async def test_an_agents_name_in_a_graph_opens_a_session_that_others_can_join(tmp_path: Path) -> None:
+    async with exchange(tmp_path, helper=echo(tmp_path)) as running, served(running) as port:
+        async with Tryll("127.0.0.1", port) as game:
+            agent = await game.create_agent(graph(), default_model="agent:helper")
+            assert "Anybody?" in (await agent.ask("Anybody?")).text
+            (row,) = await running.switchboard.rows()
+            assert (row.agent, row.by_person) == ("helper", "tryll")
+            async with client(running, AttachHeader("jsonstream", resume=row.id)) as host:
+                await host.until("ready")
+                assert "Again" in (await agent.ask("Again")).text
+                assert (await host.until("stream_end"))[1]["message"] == "tryll: Again"
+                host.send(type="message", msg_id="m1", input="Me, too")
+                await host.until("stream_end")
+            live = running.switchboard.live(row.id)
+            assert live is not None
+            assert live.clients
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while live.clients:  # noqa: ASYNC110  (nobody tells)
+                await asyncio.sleep(0)
+        assert live.session.state.turns == 3
+
+
+async def test_what_its_agent_asks_is_answered_by_somebody_else(tmp_path: Path) -> None:
+    async with exchange(tmp_path, helper=asking(tmp_path)) as running, served(running) as port:
+        async with Tryll("127.0.0.1", port) as game:
+            agent = await game.create_agent(graph(), default_model="agent:helper")
+            asked = asyncio.create_task(agent.ask("Go"))
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while not (rows := await running.switchboard.approvals.found("pending")):  # noqa: ASYNC110  (nobody tells)
+                    await asyncio.sleep(0)
+            live = await running.switchboard.find(rows[0].session)
+            await live.decide(rows[0], Approve(), "ana")
+            assert "after" in (await asked).text
+
+
+async def test_only_the_agents_that_the_file_names_are_there(tmp_path: Path) -> None:
+    async with exchange(tmp_path, a=echo(tmp_path), b=echo(tmp_path)) as running, served(running, ("a",)) as port:
+        async with Tryll("127.0.0.1", port) as game:
+            names = {each.name for each in await game.list_models()}
+            assert "agent:a" in names
+            assert "agent:b" not in names
+            with pytest.raises(TryllError, match="agent:b"):
+                await game.create_agent(graph(), default_model="agent:b")
+
+
+async def test_an_address_that_is_taken_is_an_error_that_names_it(tmp_path: Path) -> None:
+    async with exchange(tmp_path, a=echo(tmp_path)) as running, served(running) as port:
+        service = tryll.service(running, WireSettings("tryll", None, {"listen": f"127.0.0.1:{port}"}))
+        with pytest.raises(ConfigError, match=f"127.0.0.1:{port}"):
+            await service.run(asyncio.Event(), lambda: None)
+
+
+async def test_a_client_without_the_token_that_the_file_names_is_not_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GAME_TOKEN", "open sesame")
+    async with (
+        exchange(tmp_path, helper=echo(tmp_path)) as running,
+        served(running, token_env="GAME_TOKEN") as port,
+    ):
+        with pytest.raises(TryllError):
+            async with Tryll("127.0.0.1", port) as game:
+                await game.create_agent(graph(), default_model="agent:helper")
+        async with Tryll("127.0.0.1", port, config=ConfigureSessionRequest(token="open sesame")) as game:
+            agent = await game.create_agent(graph(), default_model="agent:helper")
+            assert "Anybody?" in (await agent.ask("Anybody?")).text
+
+
+@pytest.mark.parametrize(("keys", "words"), [({}, "public = true"), ({"public": True}, "needs a token")])
+async def test_other_machines_are_let_in_only_if_the_file_says_so_and_with_a_token(
+    tmp_path: Path, keys: dict[str, object], words: str
+) -> None:
+    async with exchange(tmp_path, helper=echo(tmp_path)) as running:
+        with pytest.raises(ConfigError, match=words):
+            tryll.service(running, WireSettings("tryll", None, {"listen": "0.0.0.0:0", **keys}))

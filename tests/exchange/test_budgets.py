@@ -1,0 +1,79 @@
+"""What agents use is counted once, also over restarts, and held against what they may use."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.support.exchange_world import Puppet, World
+from tests.support.loop import until
+from trunkline.core.events import Failed
+from trunkline.core.faults import BudgetExceeded
+from trunkline.exchange.settings import AgentBudget
+
+HOUR_MS = 3_600_000
+
+
+async def test_turns_of_an_hour_are_counted_when_they_are_taken_also_by_many_at_once(tmp_path: Path) -> None:
+    world = World(tmp_path, AgentBudget(turns_per_hour=3), puppet=Puppet())
+    async with world.living() as life:
+        lives = [await life.open(f"s{number}") for number in range(8)]
+        found = await asyncio.gather(*(life.say(live, "say hello") for live in lives), return_exceptions=True)
+        refused = [each for each in found if isinstance(each, BudgetExceeded)]
+        assert len(refused) == 5
+        assert [each.retry_after for each in refused] == [3600.0] * 5
+        for live in lives:
+            await life.rest(live)
+    world.now += HOUR_MS // 2
+    async with world.living() as life:
+        with pytest.raises(BudgetExceeded) as error:
+            await life.say(await life.open("s0"), "say more")
+        assert error.value.retry_after == 1800.0
+        world.now += HOUR_MS // 2
+        await life.say(await life.open("s0"), "say more")
+
+
+async def test_tokens_of_a_day_end_a_turn_before_its_next_model_call_and_count_over_a_restart(tmp_path: Path) -> None:
+    world = World(tmp_path, AgentBudget(tokens_per_day=1000), puppet=Puppet())
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "spend 600; spend 600; spend 600; say never")
+        await life.rest(live)
+        assert [item.event.kind for item in world.log("s1") if isinstance(item.event, Failed)] == ["budget"]
+        assert world.ends("s1") == ["error"]
+        (used,) = await life.budgets.usage("agent")
+        assert (used["turns"], used["input_tokens"], used["usd"]) == (1, 1200, 0.0012)
+    async with world.living() as life:
+        with pytest.raises(BudgetExceeded, match="1,000 tokens a day") as error:
+            await life.say(await life.open(), "say hello")
+        assert error.value.retry_after == 12 * 3600
+        world.now += 12 * HOUR_MS
+        await life.say(await life.open(), "say hello")
+
+
+async def test_what_a_turn_has_spent_is_kept_when_its_process_dies_in_it(tmp_path: Path) -> None:
+    world = World(tmp_path, AgentBudget(usd_per_day=0.001), puppet=Puppet())
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "spend 2000; tool t1")
+        await until(lambda: world.asked)
+        await live.written()
+        # Nothing of the end of the turn is written: it goes on in the next process.
+    async with world.living() as life:
+        (used,) = await life.budgets.usage("person")
+        assert (used["person"], used["turns"], used["input_tokens"]) == ("ana", 0, 2000)
+        with pytest.raises(BudgetExceeded, match=r"0\.001 US dollars"):
+            await life.say(await life.open("s2"), "say hello")
+
+
+async def test_what_an_agent_counted_itself_is_not_counted_again_at_the_end(tmp_path: Path) -> None:
+    world = World(tmp_path, puppet=Puppet())
+    async with world.living() as life:
+        live = await life.open()
+        for _ in range(20):
+            await life.say(live, "spend 10; spend 5")
+        await life.rest(live)
+        (used,) = await life.budgets.usage("model")
+        assert (used["model"], used["turns"], used["input_tokens"]) == ("puppet-1", 20, 300)

@@ -1,0 +1,104 @@
+"""What keeps an exchange from working is found before it is started."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from trunkline.exchange import checking
+from trunkline.exchange.checking import DoctorFinding, examine
+
+FILE = """\
+[exchange]
+listen = "127.0.0.1:0"
+home = "home"
+[agents.e]
+agent = "echo"
+"""
+
+
+def written(directory: Path, text: str) -> str:
+    path = directory / "trunkline.toml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+async def wrong(directory: Path, text: str, environ: dict[str, str] | None = None) -> list[DoctorFinding]:
+    found = await examine(written(directory, text), environ or {})
+    return [each for each in found if not each.ok]
+
+
+async def test_where_nothing_is_wrong_nothing_is_said_to_be(tmp_path: Path) -> None:
+    assert await wrong(tmp_path, FILE) == []
+    assert not (tmp_path / "home").exists()
+
+
+async def test_every_mistake_of_the_file_is_told_with_its_line(tmp_path: Path) -> None:
+    found = await wrong(tmp_path, FILE + "[people.ana]\ntoken_env = 'ANA_TOKEN'\n[agents.f]\nagent = 'ech'\n")
+    assert [each.what for each in found] == ["file", "file"]
+    assert "trunkline.toml:7:1" in found[0].told
+    assert "export ANA_TOKEN=" in found[0].mend
+    assert "Did you mean `echo`" in found[1].mend
+
+
+async def test_a_file_that_is_not_there_is_mended_by_writing_one(tmp_path: Path) -> None:
+    (found,) = await examine(str(tmp_path / "none.toml"), {})
+    assert (found.ok, "trunkline init" in found.mend) == (False, True)
+
+
+async def test_a_home_that_others_can_open_is_told_with_the_command_that_closes_it(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    home.chmod(0o755)
+    assert f"chmod 700 {home}" in [each.mend for each in await examine(written(tmp_path, FILE), {})]
+    home.chmod(0o700)
+    assert not [each.mend for each in await examine(written(tmp_path, FILE), {}) if each.mend]
+
+
+async def test_a_file_in_the_place_of_the_home_is_told(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("")
+    (found,) = await wrong(tmp_path, FILE)
+    assert "is not a directory" in found.told
+
+
+async def test_an_address_that_is_taken_is_told(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        (found,) = await wrong(tmp_path, FILE.replace(":0", f":{taken.getsockname()[1]}"))
+    assert (found.what, "in use" in found.told, "`listen`" in found.mend) == ("address", True, True)
+
+
+async def test_a_workspace_that_is_not_there_is_told_with_the_command_that_makes_it(tmp_path: Path) -> None:
+    (found,) = await wrong(tmp_path, FILE + "workspace = 'my project'\n")
+    assert (found.what, found.mend) == ("agent e", f"mkdir -p '{tmp_path / 'my project'}'")
+
+
+async def test_an_agent_that_cannot_be_made_is_told_with_the_reason(tmp_path: Path) -> None:
+    (found,) = await wrong(tmp_path, FILE + "[agents.s]\nagent = 'scripted:none.yaml'\n")
+    assert found.what == "agent s"
+    assert "none.yaml" in found.told
+
+
+async def test_a_chat_without_its_token_is_told(tmp_path: Path) -> None:
+    text = FILE + "[wires.telegram]\nagent = 'e'\n"
+    (found,) = await wrong(tmp_path, text)
+    assert (found.what, found.mend) == ("wire telegram", "export TELEGRAM_BOT_TOKEN=...")
+    assert await wrong(tmp_path, text, {"TELEGRAM_BOT_TOKEN": "1:x"}) == []
+
+
+async def test_a_package_that_is_missing_is_told_with_the_command_that_adds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking, "_NEEDED", ("no_such_package_of_ours",))
+    (found,) = await wrong(tmp_path, FILE)
+    assert (found.what, "install" in found.mend) == ("packages", True)
+
+
+async def test_a_home_that_cannot_be_made_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As somebody who is not root sees it.
+    monkeypatch.setattr("os.access", lambda path, mode: path != "/proc")
+    (found,) = await wrong(tmp_path, FILE.replace('"home"', '"/proc/home"'))
+    assert found.what == "home"

@@ -1,0 +1,96 @@
+"""A session at work: one answer for each call, and turns that are held to their time."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.support import simulated
+from tests.support.exchange_world import Puppet, World
+from tests.support.loop import until
+from trunkline.core.agent import Approve, Deny
+from trunkline.core.events import Failed, ToolAnswered
+from trunkline.exchange.approvals import AlreadyDecided
+from trunkline.exchange.settings import AgentBudget
+
+
+async def test_of_many_answers_exactly_one_wins_and_the_others_hear_whose(tmp_path: Path) -> None:
+    puppet = Puppet()
+    world = World(tmp_path, puppet=puppet)
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "tool t1")
+        await until(lambda: world.asked)
+        (pending,) = await life.switchboard.approvals.found("pending")
+        answers = [Approve() if number % 2 else Deny(f"no {number}") for number in range(20)]
+        found = await asyncio.gather(
+            *(live.decide(pending, answer, f"p{number}") for number, answer in enumerate(answers)),
+            return_exceptions=True,
+        )
+        (winner,) = [number for number, each in enumerate(found) if each is None]
+        losers = [each for each in found if isinstance(each, AlreadyDecided)]
+        assert len(losers) == 19
+        assert {(each.approval.state, each.approval.decided_by) for each in losers} == {
+            ("approved" if winner % 2 else "denied", f"p{winner}")
+        }
+        await life.rest(live)
+        answered = [item.event for item in world.log("s1") if isinstance(item.event, ToolAnswered)]
+        assert answered == [ToolAnswered("t1", bool(winner % 2), f"p{winner}")]
+    assert puppet.ran[("s1", "t1")] == winner % 2
+
+
+async def test_an_answer_counts_for_the_call_that_was_asked_about_and_no_other(tmp_path: Path) -> None:
+    puppet = Puppet()
+    world = World(tmp_path, puppet=puppet)
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "tool t1")
+        await life.say(live, "tool t1")
+        await until(lambda: world.asked)
+        (first,) = await life.switchboard.approvals.found("pending")
+        with pytest.raises(AlreadyDecided):
+            await live.decide(first.replace(digest="0" * 64), Approve(), "eve")
+        await live.decide(first, Approve(), "ana")
+        await until(lambda: len(world.asked) == 2)
+        with pytest.raises(AlreadyDecided) as error:
+            await live.decide(first, Approve(), "eve")
+        assert error.value.approval.decided_by == "ana"
+        live.session.stop()
+        await life.rest(live)
+        assert [each.state for each in await life.switchboard.approvals.found()] == ["approved", "closed"]
+    assert puppet.ran == {("s1", "t1"): 1}
+
+
+async def slow_people(home: Path) -> None:
+    world = World(home, AgentBudget(seconds_per_turn=10.0), puppet=(puppet := Puppet()))
+    world.simulate()
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "sleep 6; tool t1; sleep 3; say done")
+        await life.say(live, "sleep 6; tool t2; sleep 5; say never")
+        await life.say(live, "say next")
+        for number in (1, 2):
+            await asyncio.sleep(1000)
+            (pending,) = await life.switchboard.approvals.found("pending")
+            assert pending.call_id == f"t{number}"
+            await live.decide(pending, Approve(), "ana")
+        await asyncio.sleep(100)
+        assert world.ends("s1") == ["success", "error", "success"]
+        (failed,) = [item.event for item in world.log("s1") if isinstance(item.event, Failed)]
+        assert (failed.kind, failed.message) == ("budget", "The turn took longer than its budget of 10 seconds.")
+        assert life.switchboard.directory.find("puppet").healthy
+        await life.say(live, "tool t3; sleep 11")
+        await asyncio.sleep(1000)
+    async with world.living() as life:
+        # A turn that goes on in the next process has its time as well.
+        (pending,) = await life.switchboard.approvals.found("pending")
+        await (await life.switchboard.find("s1")).decide(pending, Approve(), "ana")
+        await asyncio.sleep(100)
+        assert world.ends("s1")[-1] == "error"
+    assert sum(puppet.ran.values()) == 3
+
+
+def test_a_turns_time_passes_while_the_agent_works_and_not_while_people_think(tmp_path: Path) -> None:
+    simulated.run(slow_people(tmp_path))

@@ -1,0 +1,314 @@
+"""Sessions that are opened, joined, left, let go of, and taken up again by the next process."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.support import simulated
+from tests.support.exchange_world import Puppet, World
+from tests.support.loop import until
+from trunkline.core.agent import Approve, Deny
+from trunkline.core.events import TurnStarted, UserMessage
+from trunkline.core.faults import AgentBusy, AgentFailed, ConfigError, SessionExists, SessionNotFound
+from trunkline.core.turns import State
+from trunkline.exchange.approvals import AlreadyDecided
+from trunkline.store.files import FileStore
+
+
+async def test_messages_are_answered_in_order_and_the_same_id_is_one_message(tmp_path: Path) -> None:
+    world = World(tmp_path, puppet=Puppet())
+    async with world.living() as life:
+        live = await life.open()
+        turns = await asyncio.gather(*(life.say(live, f"say {n}", f"m{n % 5}") for n in range(20)))
+        assert sorted(set(turns)) == [1, 2, 3, 4, 5]
+        assert all(turns[n] == turns[n % 5] for n in range(20))
+        await life.rest(live)
+        started = [
+            (item.turn, item.event.message.id) for item in world.log("s1") if isinstance(item.event, TurnStarted)
+        ]
+        assert started == sorted((turns[n], f"m{n}") for n in range(5))
+    assert world.ends("s1") == ["success"] * 5
+    async with world.living() as life:
+        assert await life.say(await life.switchboard.find("s1"), "say 0", "m0") == turns[0]
+    assert world.ends("s1") == ["success"] * 5
+
+
+async def test_fifty_who_open_the_same_session_at_once_get_the_same_one(tmp_path: Path) -> None:
+    puppet = Puppet()
+    world = World(tmp_path, puppet=puppet, other=Puppet())
+    async with world.living() as life:
+        found = await asyncio.gather(*(life.open() for _ in range(50)))
+        assert len(set(map(id, found))) == 1
+        assert puppet.opened == 1
+        with pytest.raises(SessionExists, match="with the agent `puppet`"):
+            await life.open(agent="other")
+        assert not life.switchboard._doors._doors
+    assert not puppet.is_open
+
+
+async def test_who_leaves_while_a_session_is_opened_or_a_message_taken_leaves_nothing_half_done(tmp_path: Path) -> None:
+    puppet = Puppet()
+    world = World(tmp_path, puppet=puppet)
+    async with world.living() as life:
+        for passes in range(12):
+            opening = asyncio.create_task(life.open(f"s{passes}"))
+            for _ in range(passes):
+                await asyncio.sleep(0)
+            opening.cancel()
+            await asyncio.wait({opening})
+            live = await life.open(f"s{passes}")
+            sending = asyncio.create_task(life.say(live, "say hello", "m1"))
+            for _ in range(passes):
+                await asyncio.sleep(0)
+            sending.cancel()
+            await asyncio.wait({sending})
+            assert await life.say(live, "say hello", "m1") == 1
+            await life.rest(live)
+            assert world.ends(f"s{passes}") == ["success"]
+
+
+async def test_a_message_in_a_turn_waits_is_steered_or_is_refused(tmp_path: Path) -> None:
+    puppet = Puppet()
+    world = World(tmp_path, puppet=puppet)
+    async with world.living() as life:
+        live = await life.open()
+        assert await life.say(live, "wait", "m1") == 1
+        await until(lambda: puppet.heard)
+        assert await life.say(live, "say later", "m2") == 2
+        assert await life.say(live, "by the way", "m3", when="steer") == 1
+        assert await life.say(live, "by the way", "m3", when="steer") == 1
+        with pytest.raises(AgentBusy):
+            await life.say(live, "say never", "m4", when="reject")
+        puppet.gate.set()
+        await life.rest(live)
+        # A refused one may come again.
+        assert await life.say(live, "say now", "m4", when="reject") == 3
+        await life.rest(live)
+    assert puppet.heard == ["wait", "by the way", "say later", "say now"]
+    assert world.ends("s1") == ["success"] * 3
+
+
+async def test_one_who_cannot_be_steered_gets_the_message_as_the_next(tmp_path: Path) -> None:
+    puppet = Puppet()
+    world = World(tmp_path, puppet=puppet)
+    async with world.living() as life:
+        live = await life.open()
+        assert await life.say(live, "say idle", when="steer") == 1
+        await life.rest(live)
+    assert world.ends("s1") == ["success"]
+
+
+@pytest.mark.parametrize("kind", ["row", "log"])
+async def test_a_message_that_was_taken_in_is_answered_once_wherever_the_process_died(
+    tmp_path: Path, kind: str
+) -> None:
+    puppet = Puppet()
+    world = World(tmp_path, puppet=puppet)
+    async with world.living() as life:
+        live = await life.open()
+        if kind == "row":
+            # Died before the session heard of it.
+            await life.switchboard.messages.take("s1", UserMessage("say hello", id="m1"), live.session.seq)
+        else:
+            # Died when the log had it, and the row did not know.
+            assert await life.say(live, "say hello", "m1") == 1
+            await life.rest(live)
+            await life.database.write(lambda tx: tx.execute("UPDATE message SET state = 'queued', text = 'say hello'"))
+    async with world.living() as life:
+        live = await life.open()
+        await life.rest(live)
+        assert await life.say(live, "say hello", "m1") == 1
+        assert not await life.switchboard.messages.sessions_waiting()
+    assert puppet.heard == ["say hello"]
+
+
+async def test_an_exchange_that_ends_in_good_order_keeps_who_is_asked_and_what_waits(tmp_path: Path) -> None:
+    puppet = Puppet()
+    world = World(tmp_path, puppet=puppet)
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "tool t1; say done", "m1")
+        await life.say(live, "say next", "m2")
+        await until(lambda: world.asked)
+    assert not puppet.is_open
+    async with world.living() as life:
+        (pending,) = await life.switchboard.approvals.found("pending")
+        assert (pending.call_id, pending.turn) == ("t1", 1)
+        live = await life.switchboard.find("s1")
+        assert live.session.status is State.AWAITING_APPROVAL
+        await live.decide(pending, Approve(), "bob")
+        await life.rest(live)
+    assert puppet.ran == {("s1", "t1"): 1}
+    assert world.ends("s1") == ["success", "success"]
+    assert puppet.heard == ["tool t1; say done", "say next"]
+
+
+async def test_a_call_of_an_agent_that_cannot_come_back_is_closed_with_the_reason(tmp_path: Path) -> None:
+    puppet = Puppet(continues=False)
+    world = World(tmp_path, puppet=puppet, other=(other := Puppet()))
+    async with world.living() as life:
+        await life.say(await life.open(), "tool t1")
+        await life.say(await life.open("s2", "other"), "tool t2")
+        await until(lambda: len(world.asked) == 2)
+        await life.switchboard.written()
+    other.refuses = ConfigError("It has no key.")
+    async with world.living() as life:
+        closed = {each.call_id: each for each in await life.switchboard.approvals.found("closed")}
+        assert "cannot come back: It has no key." in (closed["t2"].reason or "")
+        assert closed["t1"].reason
+        assert not await life.switchboard.approvals.found("pending")
+        with pytest.raises(AlreadyDecided):
+            await (await life.switchboard.find("s1")).decide(closed["t1"], Approve(), "bob")
+    assert not puppet.ran + other.ran
+
+
+async def test_a_session_is_removed_while_it_works_and_its_id_can_be_had_again(tmp_path: Path) -> None:
+    puppet = Puppet()
+    world = World(tmp_path, puppet=puppet)
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "tool t1", "m1")
+        await life.say(live, "say later", "m2")
+        await until(lambda: world.asked)
+        await asyncio.gather(*(life.switchboard.remove("s1") for _ in range(3)), return_exceptions=True)
+        assert not puppet.is_open
+        with pytest.raises(SessionNotFound):
+            await life.switchboard.find("s1")
+        with pytest.raises(SessionNotFound):
+            await life.say(live, "say too late")
+        with pytest.raises(SessionNotFound):
+            await life.switchboard.remove("s1")
+        assert not await life.switchboard.approvals.found()
+        assert not await life.switchboard.rows()
+        assert await life.say(await life.open(), "say anew", "m1") == 1
+    assert puppet.ran == {}
+
+
+async def test_what_is_left_of_a_row_or_a_log_alone_can_be_used_and_removed(tmp_path: Path) -> None:
+    world = World(tmp_path, puppet=Puppet())
+    async with world.living() as life:
+        await life.open("row")
+        await life.open("gone")
+    for id in ("row", "gone"):
+        FileStore(tmp_path / "sessions").remove(id)
+    async with world.living() as life:
+        assert await life.say(await life.switchboard.find("row"), "say hello") == 1
+        await life.switchboard.remove("gone")
+        assert [row.id for row in await life.switchboard.rows()] == ["row"]
+
+
+async def nobody_uses_it(tmp_path: Path) -> None:
+    puppet = Puppet()
+    world = World(tmp_path, puppet=puppet)
+    world.evict_seconds = 60.0
+    world.simulate()
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "say one")
+        await life.rest(live)
+        async with life.switchboard.attached("s1"):
+            await asyncio.sleep(200)
+            assert life.switchboard.live("s1") is live
+        await asyncio.sleep(200)
+        assert life.switchboard.live("s1") is None
+        assert not puppet.is_open
+        # Whoever still holds the old one reaches the new one.
+        assert await life.say(live, "say two") == 2
+        woken = await life.switchboard.find("s1")
+        assert woken is not live
+        await life.say(woken, "tool t1")
+        await asyncio.sleep(200)
+        assert world.asked
+        assert life.switchboard.live("s1") is woken
+    assert world.ends("s1") == ["success", "success"]
+
+
+def test_a_session_that_nobody_uses_is_let_go_of_and_woken_by_the_next(tmp_path: Path) -> None:
+    simulated.run(nobody_uses_it(tmp_path))
+
+
+async def test_an_agent_that_cannot_be_opened_is_tried_again_later_and_leaves_no_session(tmp_path: Path) -> None:
+    puppet = Puppet()
+    world = World(tmp_path, puppet=puppet)
+    puppet.refuses = AgentFailed("It ended at once.")
+    async with world.living() as life:
+        with pytest.raises(AgentFailed, match="at once"):
+            await life.open()
+        puppet.refuses = None
+        with pytest.raises(AgentFailed, match=r"next try is in 0\.2 s"):
+            await life.open()
+        entry = life.switchboard.directory.find("puppet")
+        assert (entry.healthy, entry.last_error) == (False, "It ended at once.")
+        assert not await life.switchboard.rows()
+        world.now += 250
+        await life.open()
+        assert entry.healthy
+
+
+async def test_a_turn_that_crashes_ends_and_others_of_the_agent_do_not_notice(tmp_path: Path) -> None:
+    world = World(tmp_path, puppet=Puppet())
+    async with world.living() as life:
+        live, other = await life.open(), await life.open("s2")
+        await life.say(live, "say a; crash")
+        await life.say(live, "vanish")
+        await life.rest(live)
+        entry = life.switchboard.directory.find("puppet")
+        assert [entry.healthy] == [False]
+        assert "told to" in entry.last_error or "stopped in the middle" in entry.last_error
+        await life.open("s3")
+        await life.say(other, "say fine")
+        await life.rest(other)
+        assert entry.healthy
+        await life.say(live, "say better")
+        await life.rest(live)
+    assert world.ends("s1") == ["error", "error", "success"]
+    assert world.ends("s2") == ["success"]
+
+
+@pytest.mark.parametrize("id", ["", "x" * 201, "a\nb", "\ud800", "a\0b"])
+async def test_an_id_that_cannot_be_kept_is_refused(tmp_path: Path, id: str) -> None:
+    world = World(tmp_path, puppet=Puppet())
+    async with world.living() as life:
+        with pytest.raises(ConfigError, match="A session id has"):
+            await life.open(id)
+
+
+async def test_halves_of_characters_in_a_message_are_replaced(tmp_path: Path) -> None:
+    puppet = Puppet()
+    world = World(tmp_path, puppet=puppet)
+    async with world.living() as life:
+        live = await life.open()
+        assert await life.say(live, "say \ud800\0", "m\udfff") == await life.say(live, "say \ud800\0", "m\udfff") == 1
+        await life.rest(live)
+    assert puppet.heard == ["say ?\0"]
+
+
+async def test_lists_are_newest_first_and_go_on_before_an_id(tmp_path: Path) -> None:
+    world = World(tmp_path, puppet=Puppet(), other=Puppet())
+    async with world.living() as life:
+        for number in range(5):
+            world.now += number % 2
+            await life.open(f"s{number}", "puppet" if number < 4 else "other")
+        ids = [row.id for row in await life.switchboard.rows()]
+        assert ids == ["s4", "s3", "s2", "s1", "s0"]
+        assert [row.id for row in await life.switchboard.rows(limit=2, before="s3")] == ["s2", "s1"]
+        assert [row.id for row in await life.switchboard.rows("other")] == ["s4"]
+        assert await life.switchboard.rows(before="nobody") == []
+
+
+async def test_a_denied_call_is_not_run(tmp_path: Path) -> None:
+    puppet = Puppet()
+    world = World(tmp_path, puppet=puppet)
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "tool t1")
+        await until(lambda: world.asked)
+        (pending,) = await life.switchboard.approvals.found("pending")
+        await live.decide(pending, Deny("no"), "bob")
+        await life.rest(live)
+        (row,) = await life.switchboard.approvals.found()
+        assert (row.state, row.decided_by) == ("denied", "bob")
+    assert puppet.ran == {}
