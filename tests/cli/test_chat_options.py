@@ -39,6 +39,7 @@ _CODER = "only of agents that `chat` makes itself: the file of a graph, or the s
 
 #: Where a flag is not the same everywhere, who has it, and why.
 DIFFERENCES: Mapping[str, Differs] = {
+    "--attach": Differs(CHAT, "the others know already who answers, and where"),
     "--script": Differs(CHAT, "only the scripted agent plays one"),
     "--provider": Differs(CHAT, _CODER),
     "--base-url": Differs(CHAT, _CODER),

@@ -18,6 +18,7 @@ from tests.support.patience import PATIENCE_SECONDS
 from trunkline.cli import network, serving
 from trunkline.core.configuration import settled
 from trunkline.core.faults import ConfigError
+from trunkline.network.configured import settings_from
 from trunkline.network.network import NetworkSettings
 
 
@@ -35,7 +36,8 @@ def test_an_address_that_others_reach_needs_to_be_meant() -> None:
 
 
 def settings(environ: dict[str, str]) -> NetworkSettings:
-    return network.settings_from(settled("network", None, environ, workspace=None), environ)
+    home = os.path.join(environ.get("TRUNKLINE_HOME", ""), "network")
+    return settings_from(settled("network", None, environ, workspace=None), home)
 
 
 def test_the_environment_is_understood_or_refused(tmp_path: Path) -> None:

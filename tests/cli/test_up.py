@@ -267,8 +267,8 @@ def test_what_it_advises_for_local_models_works_as_it_stands() -> None:
     assert (process.returncode, errors) == (0, "")
 
 
-def test_the_services_are_a_chain_a_network_an_agent_a_server_of_models_and_a_page_to_talk() -> None:
-    assert [service.name for service in services()] == ["chain", "network", "agent", "tryll", "talk"]
+def test_the_services_are_a_chain_a_network_an_agent_a_server_of_models_a_page_to_talk_and_an_exchange() -> None:
+    assert [service.name for service in services()] == ["chain", "network", "agent", "tryll", "talk", "exchange"]
 
 
 def test_packages_that_are_missing_are_named_and_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,3 +339,61 @@ async def test_what_begins_after_ctrl_c_is_not_told_any_more(capsys: pytest.Capt
 def test_on_a_narrow_terminal_addresses_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "room", lambda: 30)
     assert up._overview((SelfEnding(),)).endswith("  http://127.0.0.1:1\n    a page of a fake\n")
+
+
+# An exchange, by its file.
+
+EXCHANGE = "[exchange]\nlisten = '127.0.0.1:0'\nhome = 'home'\n[agents.e]\nagent = 'echo'\n"
+
+
+@contextmanager
+def exchange(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """`trunkline up --config` in a process of its own, once it can be reached."""
+    command = [*UP, "--config", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert said(process, "exchange: reachable  http://127.0.0.1:")
+            yield process
+        finally:
+            process.kill()
+
+
+def said(process: subprocess.Popen[str], words: str) -> bool:
+    """Whether it says that before it ends."""
+    assert process.stdout is not None
+    return any(words in line for line in iter(process.stdout.readline, ""))
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
+def test_an_exchange_runs_until_a_signal_comes(tmp_path: Path, number: int, code: int) -> None:
+    path = tmp_path / "trunkline.toml"
+    path.write_text(EXCHANGE)
+    with exchange(path) as process:
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=PATIENCE_SECONDS)
+        assert (process.returncode, errors) == (code, "")
+
+
+def test_an_exchange_takes_its_file_up_on_sighup_or_says_why_not(tmp_path: Path) -> None:
+    path = tmp_path / "trunkline.toml"
+    path.write_text(EXCHANGE)
+    with exchange(path) as process:
+        path.write_text(EXCHANGE + "[agents.f]\nagent = 'echo'\n")
+        process.send_signal(signal.SIGHUP)
+        assert said(process, "was taken up: 2 agents")
+        path.write_text(EXCHANGE + "[agents.f]\n")
+        process.send_signal(signal.SIGHUP)
+        assert said(process, "was not taken up")
+        assert said(process, "trunkline.toml:6:2: `agents.f` needs `agent`")
+
+
+def test_an_exchange_whose_file_is_wrong_is_told_of_with_exit_code_1(tmp_path: Path) -> None:
+    path = tmp_path / "trunkline.toml"
+    path.write_text(EXCHANGE + "[people.ana]\ntoken = 'x'\n")
+    done = CliRunner().invoke(up.command, ["--config", str(path)])
+    assert (done.exit_code, "trunkline.toml:7:1: `people.ana.token` is a secret" in done.stderr) == (1, True)
+
+
+def test_an_exchange_and_the_tour_do_not_go_together() -> None:
+    done = CliRunner().invoke(up.command, ["--config", "x.toml", "--tour"])
+    assert (done.exit_code, "do not go together" in done.stderr) == (2, True)

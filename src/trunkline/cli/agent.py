@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 #: No variable stands for these. A session is one process's own: its name must not reach children by accident.
-FLAGS_ONLY = ("help", "json_stream", "session_id", "resume", "anyway")
+FLAGS_ONLY = ("help", "json_stream", "session_id", "resume", "anyway", "attach")
+
+#: What is heeded with `--attach`: the rest is for the exchange to say.
+ATTACHED = ("json_stream", "agent", "session_id", "resume", "workspace", "max_line", "attach")
 
 
 def _parser() -> Parser:
@@ -45,6 +48,7 @@ def _parser() -> Parser:
   trunkline agent --json-stream --agent echo
   trunkline agent --json-stream --script tour --session-id my-conv-123
   trunkline agent --json-stream --resume latest
+  trunkline agent --json-stream --agent helper --attach
 
 All options but --json-stream, --session-id and --resume can also be given as
 environment variables: --max-turns is TRUNKLINE_MAX_TURNS, --auto-approve is
@@ -65,6 +69,7 @@ TRUNKLINE_AUTO_APPROVE=1.""",
         help="with --resume: also from another directory, and, in a new session, with another agent",
     )
     agent_options.add_session_options(parser)
+    agent_options.add_attach(parser)
     add(
         "--max-line",
         type=count,
@@ -81,7 +86,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     Raises:
         Usage: they cannot be understood.
     """
-    options = agent_options.parse(_parser(), arguments, FLAGS_ONLY)
+    options = agent_options.parse(_parser(), arguments, FLAGS_ONLY, ATTACHED)
     if not options.json_stream:
         raise UsageError("say how to talk: `--json-stream`")
     if options.session_id is not None and options.resume is not None:
@@ -101,7 +106,10 @@ def main(arguments: list[str]) -> NoReturn:
     redactor = opening.redactor()
     agent_options.log_to_stderr(redactor)
     try:
-        sys.exit(_serve(_Start(_parse(arguments)), reading, writing))
+        options = _parse(arguments)
+        if options.attach:
+            sys.exit(_attach(options, reading, writing))
+        sys.exit(_serve(_Start(options), reading, writing))
     except UsageError as error:
         _fail(writing, streaming, redactor.text(str(error)), EXIT_USAGE)
     except Fault as fault:
@@ -123,6 +131,21 @@ def _fail(writing: int, streaming: bool, text: str, code: int, *, retryable: boo
     advice = "" if streaming else "Try `trunkline agent --help`.\n"
     write_or_drop(2)(f"Error: {text}\n{advice}".encode(errors="backslashreplace"))
     sys.exit(code)
+
+
+def _attach(options: argparse.Namespace, reading: int, writing: int) -> int:
+    from trunkline.base.attach import AttachHeader
+    from trunkline.cli import attaching
+
+    header = AttachHeader(
+        "jsonstream",
+        options.agent,
+        options.session_id,
+        options.resume,
+        attaching.workspace(options.workspace),
+        options.max_line,
+    )
+    return attaching.relay(header, reading, writing)
 
 
 class _Start:

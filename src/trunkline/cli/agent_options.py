@@ -74,17 +74,42 @@ def add_session_options(parser: Parser) -> None:
     )
 
 
-def parse(parser: Parser, arguments: list[str], flags_only: tuple[str, ...]) -> argparse.Namespace:
+def add_attach(parser: Parser) -> None:
+    """Be no agent, and join one."""
+    parser.add_argument(
+        "--attach",
+        action="store_true",
+        help="relay to the exchange that runs here: the agent is one of its agents, and the session lives there",
+    )
+
+
+def parse(
+    parser: Parser, arguments: list[str], flags_only: tuple[str, ...], attached: tuple[str, ...] = ()
+) -> argparse.Namespace:
     """Flags first, `TRUNKLINE_*` where there is none. No variable stands for those named in `flags_only`.
+
+    With `--attach` only those named in `attached` count, and no variables: hosts give others whatever the agent is, so
+    that is told and no error.
 
     Raises:
         Usage: they cannot be understood.
     """
+    if "--attach" in arguments:
+        options = parser.parse_args(joined(parser, arguments))
+        _tell_what_is_not_heeded(parser, options, attached)
+        return options
     for action in parser.actions:
         name = "TRUNKLINE_" + action.dest.upper()
         if action.dest not in flags_only and name in os.environ:
             parser.set_defaults(**{action.dest: _checked(action, os.environ[name], name)})
     return parser.parse_args(joined(parser, arguments))
+
+
+def _tell_what_is_not_heeded(parser: Parser, options: argparse.Namespace, attached: tuple[str, ...]) -> None:
+    from trunkline.cli.attaching import not_heeded
+
+    given = (name for name in vars(options) if getattr(options, name) != parser.get_default(name))
+    not_heeded(name for name in given if name not in attached)
 
 
 def _checked(action: argparse.Action, text: str, name: str) -> Any:

@@ -37,7 +37,10 @@ from trunkline.wires.agentproc.serve_stdio import StdioServer
 logger = logging.getLogger(__name__)
 
 #: No variable stands for these.
-FLAGS_ONLY = ("help",)
+FLAGS_ONLY = ("help", "attach")
+
+#: What is heeded with `--attach`: the rest is for the exchange to say.
+ATTACHED = ("agent", "workspace", "protocol", "no_fetch", "allow_private_urls", "verbose", "attach")
 
 #: What an exception says that nobody foresaw is for whoever reads the log.
 _NOT_STARTED = "The agent could not be started, or failed badly. Its log says why."
@@ -66,6 +69,7 @@ def make_parser() -> Parser:
   trunkline agentproc serve coder --workspace ~/project --mode auto_edit
   trunkline agentproc serve my_module:MyAgent
   trunkline agentproc serve scripted:tour
+  trunkline agentproc serve helper --attach
 
 Options can also be given as environment variables: --mode is TRUNKLINE_MODE,
 --auto-approve is TRUNKLINE_AUTO_APPROVE=1.""",
@@ -77,6 +81,7 @@ Options can also be given as environment variables: --mode is TRUNKLINE_MODE,
     add("agent", metavar="AGENT", nargs="?", help=f"who answers: {agents} (default: coder)")
     agent_options.add_agent_options(parser)
     agent_options.add_session_options(parser)
+    agent_options.add_attach(parser)
     add(
         "--protocol",
         choices=(*DIALECTS, "auto"),
@@ -102,13 +107,15 @@ def main(arguments: list[str]) -> NoReturn:
     agent_options.log_to_stderr(redactor)
     failing = _Failing(serve_input.dialect_of(told), redactor)
     try:
-        options = agent_options.parse(make_parser(), arguments, FLAGS_ONLY)
+        options = agent_options.parse(make_parser(), arguments, FLAGS_ONLY, ATTACHED)
         if options.protocol != "auto":
             failing.dialect = options.protocol
         if options.verbose:
             logging.getLogger("trunkline").setLevel(logging.INFO)
         reading, failing.writing = _claim()
         heard = _listen(failing.dialect, told, reading, explicit=options.protocol != "auto")
+        if options.attach:
+            sys.exit(_attach(options, heard, (reading, failing.writing)))
         sys.exit(agent_options.run(lambda: _serve(options, heard, (reading, failing.writing))))
     except UsageError as error:
         failing.fail(f"{error}.", EXIT_USAGE)
@@ -170,6 +177,26 @@ def _listen(dialect: Dialect, told: dict[str, str], reading: int, *, explicit: b
     except serve_input.NoTurn:
         raise ConfigError(NO_TURN, hint=NO_TURN_HINT) from None
     return _Told(dialect, codec_ndjson.decode_turn(line), rest)
+
+
+def _attach(options: argparse.Namespace, told: _Told, pipes: tuple[int, int]) -> int:
+    from trunkline.base import shapes
+    from trunkline.base.attach import AttachHeader
+    from trunkline.cli import attaching
+
+    user_message(told.turn)
+    header = AttachHeader(
+        "agentproc",
+        options.agent,
+        resume=codec.own_id(told.turn.session_id) if told.turn.session_id else None,
+        workspace=attaching.workspace(options.workspace),
+        dialect=told.dialect,
+        turn=shapes.encode(told.turn),
+        fetch=not options.no_fetch,
+        private_urls=options.allow_private_urls,
+    )
+    reading = pipes[0] if told.turn.permission else None
+    return attaching.relay(header, reading, pipes[1], told.rest, tells_end=False)
 
 
 async def _serve(options: argparse.Namespace, told: _Told, pipes: tuple[int, int]) -> int:

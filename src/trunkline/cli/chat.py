@@ -25,9 +25,10 @@ from trunkline.base.nearest import suggestion
 from trunkline.base.printable import printable_line
 from trunkline.base.vocabulary import EFFORTS
 from trunkline.cli import chat_options, trace
+from trunkline.cli.attaching import not_heeded
 from trunkline.cli.chat_files import mentioned, unfound
 from trunkline.cli.chat_session import ChatOptions
-from trunkline.cli.opening import LATEST
+from trunkline.cli.opening import LATEST, MODEL_OPTIONS
 from trunkline.core.events import UserMessage
 from trunkline.core.faults import ConfigError, Fault, SessionNotFound
 from trunkline.models.providers import NAMES
@@ -43,6 +44,9 @@ PIECE_BYTES = 64 * 1024
 MAX_PIECES = 16
 #: More than any model reads; less than would trouble this machine.
 LONGEST_INPUT = 16 * 1024 * 1024
+
+#: What the exchange's file says, and no flag.
+NOT_ATTACHED = (*MODEL_OPTIONS, "script", "system_prompt", "mode", "allow", "auto_approve", "no_session", "anyway")
 
 EXIT_INTERRUPTED = 130
 
@@ -88,6 +92,9 @@ def _complete_provider(context: click.Context, parameter: click.Parameter, incom
 @chat_options.option("effort", type=click.Choice(EFFORTS), help="How hard the model thinks, if it supports that.")
 @chat_options.option("system-prompt", metavar="TEXT", help="Instructions for the agent.")
 @chat_options.keeping
+@click.option(
+    "--attach", is_flag=True, help="AGENT is one of the exchange that runs here, and the session lives there."
+)
 @chat_options.approving
 @chat_options.tracing
 def command(text: str | None, as_json: bool, as_jsonl: bool, **given: Any) -> None:
@@ -101,6 +108,7 @@ def command(text: str | None, as_json: bool, as_jsonl: bool, **given: Any) -> No
       trunkline chat
       trunkline chat echo
       trunkline chat --resume
+      trunkline chat helper --attach
       trunkline chat -p "what does this project do?"
       git diff | trunkline chat -p "write a commit message" > message
     """
@@ -117,8 +125,11 @@ def start(
     """
     _check(options, as_json, as_jsonl)
     try:
-        options = resumed(options)
-        if options.given is None:
+        if options.attach:
+            not_heeded(name for name in NOT_ATTACHED if getattr(options, name))
+        else:
+            options = resumed(options)
+        if options.given is None and not options.attach:
             _check_agent(options.agent, asks=text is not None)
         keeper = trace.TraceFiles(options.record, options.sound)
         options = options.replace(sinks=(keeper,))

@@ -8,7 +8,7 @@ import shlex
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 from trunkline.agents import registry
 from trunkline.agents.with_model import made
@@ -17,7 +17,7 @@ from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 from trunkline.base.vocabulary import Mode
 from trunkline.cli import opening as cli
-from trunkline.core.agent import Agent
+from trunkline.core.agent import Agent, Capabilities, OpenRequest
 from trunkline.core.events import Envelope, Event, Gap, ToolJudged, TurnStarted
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.log import EventLog, Restored
@@ -61,6 +61,8 @@ class ChatOptions(Value):
     sound: str | None = None
     command: tuple[str, ...] = ("trunkline", "chat")
     """What was typed, without those of the options that are here."""
+    attach: bool = False
+    """Whether the session is one of the exchange that runs here."""
     given: Agent | None = None
     """Who answers, if the command knows that already."""
     voice: TerminalVoice | None = None
@@ -90,6 +92,19 @@ class Opening(NamedTuple):
     """What the coding agent is configured to do; other agents have none."""
 
 
+class AgentElsewhere:
+    """An agent of the exchange: here it has a name, and opens nothing."""
+
+    capabilities = Capabilities()
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def open(self, request: OpenRequest) -> NoReturn:
+        """It does not."""
+        raise ConfigError("The agent is in the exchange.")
+
+
 async def opening(options: ChatOptions) -> Opening:
     """Decide who answers. If nobody told the coding agent of a model, it gets the one that is found here.
 
@@ -99,6 +114,8 @@ async def opening(options: ChatOptions) -> Opening:
     given = {option: getattr(options, option) for option in cli.MODEL_OPTIONS}
     if options.trace or options.record is not None:
         given["diagnostics"] = True
+    if options.attach:
+        return Opening(AgentElsewhere(options.agent or ""), given)
     if options.given is not None:
         return Opening(options.given, given, options.notes)
     make = partial(cli.make_agent, options.agent, options.script, options.directory)
@@ -142,6 +159,8 @@ class TerminalSession:
         Raises:
             ConfigError: the agent or the session cannot be had.
         """
+        if options.attach:
+            return await cls._attached(options, opened, interactive=interactive)
         workspace = options.directory
         secrets = cli.redactor(opened.agent)
         policy = cli.policy(options.allow, agent=opened.agent, interactive=interactive)
@@ -181,6 +200,19 @@ class TerminalSession:
             session.attach(sink)
         return cls(session, opened, kept=is_kept, told=told)
 
+    @classmethod
+    async def _attached(cls, options: ChatOptions, opened: Opening, *, interactive: bool) -> TerminalSession:
+        from trunkline.base.attach import AttachHeader
+        from trunkline.cli.attaching import workspace
+        from trunkline.cli.remote_session import RemoteSession
+
+        header = AttachHeader("chat", options.agent, options.session_id, options.resume, workspace(options.workspace))
+        remote = await RemoteSession.open(header, interactive=interactive)
+        session = cast("Session", remote)
+        for sink in options.sinks:
+            session.attach(sink)
+        return cls(session, opened._replace(agent=AgentElsewhere(remote.agent)), kept=True)
+
     async def close(self) -> None:
         """End it. A session in which nothing was said is not kept."""
         await self.session.close()
@@ -206,7 +238,7 @@ def resume_command(options: ChatOptions, session_id: str) -> str:
         value = getattr(options, name)
         if value is not None:
             words += [f"--{name.replace('_', '-')}", "URL" if any(url_secrets(value)) else value]
-    return shlex.join([*words, "--resume", session_id])
+    return shlex.join([*words, *(["--attach"] if options.attach else []), "--resume", session_id])
 
 
 def _heard(secrets: Redactor, on_judged: Callable[[ToolJudged], None]) -> Callable[[Event], Sequence[Event]]:

@@ -14,10 +14,11 @@ import click
 
 from trunkline.base import config_aionrs, jsontext
 from trunkline.base.config import MOST_NAMED, PROJECT_FILE, Origin, user_file
+from trunkline.base.config_problems import Problem
 from trunkline.base.printable import printable_line
 from trunkline.base.values import Value
 from trunkline.cli import table
-from trunkline.cli.config_check import Problem, not_followed, problems_of, wrong_variables
+from trunkline.cli.config_check import not_followed, problems_of, wrong_variables
 from trunkline.cli.explained import explained
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -7,38 +7,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trunkline.base.config import ConfigFileError, Origin
-from trunkline.base.config_file import TomlFile, dotted, read_toml
+from trunkline.base.config_file import dotted, read_toml
+from trunkline.base.config_problems import Problem, by_place, problems_in
 from trunkline.base.config_runner import AGENT
-from trunkline.base.config_schema import SCHEMA, SERVICES, Keys, Schema, check
-from trunkline.base.config_services import SECTIONS
-from trunkline.base.nearest import UNKNOWN_KEY, about_key, nearest
-from trunkline.base.printable import printable_line
-from trunkline.base.values import Value
+from trunkline.base.config_schema import SERVICES, Keys, check
+from trunkline.base.nearest import UNKNOWN_KEY
 from trunkline.core.configuration import settled
 from trunkline.core.faults import ConfigError
+from trunkline.exchange.config_schema import EVERYTHING
 from trunkline.runner import slips
-
-#: Everything that a file of ours may say.
-EVERYTHING: Schema = {**SCHEMA, **SECTIONS}
-
-
-class Problem(Value):
-    """What is wrong, and where."""
-
-    file: str
-    """Or a variable."""
-    problem: str
-    key: str | None = None
-    line: int | None = None
-    column: int | None = None
-    hint: str | None = None
-    """What was probably meant by a key that is not known."""
-
-    def __str__(self) -> str:
-        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
-        problem = about_key(self.key, self.problem) if self.key else self.problem
-        hint = f" {self.hint}" if self.hint else ""
-        return printable_line(f"{place}: {problem}.{hint}")
 
 
 def problems_of(path: str, *, missing: bool) -> list[Problem] | None:
@@ -53,10 +30,10 @@ def problems_of(path: str, *, missing: bool) -> list[Problem] | None:
             file = read_toml(path)
             if file is None:
                 return [Problem(path, "is not there")] if missing else None
-            found = list(_in_toml(file))
+            found = list(problems_in(file, EVERYTHING))
     except ConfigFileError as error:
-        return [_problem(error)]
-    return sorted(found, key=lambda problem: (problem.line or 0, problem.column or 0))
+        return [Problem.of(error)]
+    return sorted(found, key=by_place)
 
 
 def wrong_variables(workspace: str, environ: Mapping[str, str] = os.environ) -> Iterator[Problem]:
@@ -86,20 +63,6 @@ def not_followed(
         return found.not_followed, found.advice
     of_file = (each for each in found.not_followed if os.path.realpath(each.file) == os.path.realpath(file))
     return tuple(each.replace(file=file) for each in of_file), found.advice
-
-
-def _in_toml(file: TomlFile) -> Iterator[Problem]:
-    checked = check(file.table, EVERYTHING)
-    for keys, problem in checked.wrong:
-        yield _problem(file.wrong(problem, keys))
-    for keys, known in checked.unknown:
-        meant = nearest(keys[-1], known)
-        hint = f"Did you mean `{dotted((*keys[:-1], meant))}`?" if meant else None
-        yield _problem(file.wrong(UNKNOWN_KEY, keys)).replace(hint=hint)
-
-
-def _problem(error: ConfigFileError) -> Problem:
-    return Problem(error.file, error.problem, error.key, error.line, error.column)
 
 
 def _in_json(path: str) -> Iterator[Problem]:

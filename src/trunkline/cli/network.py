@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -17,8 +16,6 @@ import click
 
 from trunkline.base import config_addresses as addresses
 from trunkline.base import paths
-from trunkline.base.config_services import OFF
-from trunkline.base.config_settled import EffectiveConfig
 from trunkline.base.printable import printable
 from trunkline.cli import opening, services, serving
 from trunkline.core.faults import ConfigError, Fault
@@ -110,33 +107,16 @@ def serve(db: str | None, listen: str | None, public: bool, hosts: tuple[str, ..
       TRUNKLINE_EXPLORER_URL         where ABIs are fetched, with ETHERSCAN_API_KEY as the key
     """
     try:
+        from trunkline.network.configured import settings_from
+
         found = services.settled("network", {"listen": listen, "public": public, "db": db})
         host, port = serving.address(found["listen"], public=found["public"], hint=_PUBLIC)
-        settings = settings_from(found)
+        settings = settings_from(found, os.path.join(paths.state_dir(), "network"))
         settings = settings.replace(hosts=(*settings.hosts, *map(_host, hosts)))
         url = found["db"] or f"sqlite:///{os.path.join(paths.state_dir(), 'network', 'network.db')}"
     except (Fault, OSError) as error:
         raise click.ClickException(printable(str(error))) from error
     serving.serve(lambda stop: _serve(url, host, port, settings, stop))
-
-
-def settings_from(found: EffectiveConfig, environ: Mapping[str, str] = os.environ) -> NetworkSettings:
-    """What holds, as the network takes it."""
-    from trunkline.network.network import NetworkSettings
-
-    limit = found["rate_limit"]
-    return NetworkSettings(
-        admin_key=found["admin_key"],
-        app_origin=found["app_origin"],
-        hosts=tuple(found["hosts"]),
-        proxies=tuple(found["proxies"]),
-        writes_per_minute=None if limit == OFF else limit,
-        fixed_message_moderation=found["fixed_message_moderation"],
-        private_webhooks=found["private_webhooks"],
-        explorer_url=found["explorer_url"],
-        explorer_key=found["explorer_key"],
-        home=os.path.join(paths.state_dir(environ), "network"),
-    )
 
 
 async def _serve(url: str, host: str, port: int, settings: NetworkSettings, stop: asyncio.Event) -> None:

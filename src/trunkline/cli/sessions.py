@@ -1,4 +1,5 @@
-"""`trunkline sessions`: the conversations that were kept, to list, read, take along and remove.
+"""`trunkline sessions`: the conversations that were kept, to list, read, take along and remove; and two ways to go on
+with one that is in an exchange.
 
 Reading never takes a session from the process that is writing it. Exit codes: 0, or 1 when there is no such session or
 it cannot be read.
@@ -242,3 +243,44 @@ def remove(sessions: tuple[str, ...]) -> None:
     for session in sessions:
         shelf.remove(session)
         click.echo(f"Removed `{printable_line(session)}`.", err=True)
+
+
+_in_exchange = click.argument("session", metavar="SESSION")
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON; it is JSON in any case.")
+
+
+@command.command("fork")
+@_in_exchange
+@click.option("--at", type=click.IntRange(min=0), metavar="N", help="Keep the events through N (default: all).")
+@_as_json
+@explained
+def fork(session: str, at: int | None, as_json: bool) -> None:
+    """Begin a new session with what was said in SESSION of the exchange that runs here.
+
+    The agent remembers it, and goes on with either. A turn that was in progress at N ends there in the new one. Prints
+    `{"id", "agent"}` of the new session.
+    """
+    _made(session, "fork", {} if at is None else {"at": at})
+
+
+@command.command("handover")
+@_in_exchange
+@click.option("--to", metavar="AGENT", required=True, help="Who goes on.")
+@_as_json
+@explained
+def handover(session: str, to: str, as_json: bool) -> None:
+    """Let another agent go on with SESSION of the exchange that runs here.
+
+    It is told what was said, what tools gave and which files were touched, in a new session; the old one stays. Prints
+    `{"id", "agent"}` of the new session.
+    """
+    _made(session, "handover", {"to": to})
+
+
+def _made(session: str, how: str, body: dict[str, Any]) -> None:
+    from urllib.parse import quote
+
+    from trunkline.cli import local_exchange
+
+    made = local_exchange.request("POST", f"/api/sessions/{quote(session, safe='')}/{how}", body)
+    click.echo(jsontext.dumps({"id": made["id"], "agent": made["agent"]}))

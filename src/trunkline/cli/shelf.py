@@ -120,16 +120,12 @@ def remove(session: str) -> None:
         OSError: it cannot be removed.
     """
     try:
-        held = _store().open(session)
+        _store().remove(session)
     except SessionNotFound as error:
         known = [info.id for info in sessions()]
         raise SessionNotFound(f"{error.message}.", hint=_suggestion(session, known)) from None
     except SessionHeld as error:
         raise SessionHeld(error.message, hint="Close it there first; then it can be removed.") from None
-    try:
-        os.unlink(_log(session))
-    finally:
-        held.close()
 
 
 def _log(session: str) -> str:

@@ -1,5 +1,6 @@
 """`trunkline up`: run everything there is, on embedded defaults. Ctrl-C stops all.
 
+`trunkline up --config FILE` runs an exchange, and only what the file names; SIGHUP takes the file up anew.
 `trunkline up --tour` shows a conversation over the JSON stream instead, line by line, and ends.
 
 Exit codes: 0 when the conversation was shown, or when Ctrl-C has stopped all that ran, as it should; 1 when something
@@ -26,6 +27,7 @@ from trunkline.core.faults import ConfigError, Fault
 from trunkline.demo.showcase import play
 from trunkline.demo.showcase_view import JsonView, NextStep, PlainView, RichView
 from trunkline.exchange.alone import alone, up_home
+from trunkline.exchange.process import ExchangeProcess
 from trunkline.exchange.service import Service
 from trunkline.exchange.supervisor import Pace, State, Supervisor
 
@@ -76,9 +78,10 @@ TRIALS = (
 
 
 @click.command("up")
+@click.option("--config", metavar="FILE", help="Run the exchange that FILE describes, and nothing else.")
 @click.option("--tour", is_flag=True, help="Show a conversation between an agent and its host instead, and end.")
 @click.option("--json", "as_json", is_flag=True, help="With `--tour`: print the conversation as JSON lines.")
-def command(tour: bool, as_json: bool) -> None:
+def command(config: str | None, tour: bool, as_json: bool) -> None:
     """Run everything there is, on embedded defaults: a living network, with pages for your browser, and local models.
 
     A chain in this process with a contract on it, an agent social network, and one scripted agent that tests the
@@ -86,16 +89,47 @@ def command(tour: bool, as_json: bool) -> None:
     a model is fetched when somebody first uses it; and a page where you talk to one with your browser's microphone.
     Ctrl-C stops all and leaves nothing running.
 
+    With `--config` it is an exchange instead: the agents, wires and people that FILE names. `trunkline init` writes
+    such a file. A change in it is taken up while the exchange runs.
+
     \b
     Examples:
       trunkline up
+      trunkline up --config trunkline.toml
       trunkline up --tour
     """
     if as_json and not tour:
         raise click.UsageError("`--json` goes with `--tour`.")
+    if config is not None and tour:
+        raise click.UsageError("`--config` and `--tour` do not go together.")
+    if config is not None:
+        sys.exit(_exchange(config))
     if tour:
         sys.exit(_run(lambda stop: _showcase(as_json, stop)))
     sys.exit(_run(_everything, ends_by=signal.SIGINT))
+
+
+def _exchange(path: str) -> int:
+    """Run an exchange until a signal comes. A terminal that hangs up ends it; any other SIGHUP is for its file."""
+    process = ExchangeProcess(path, lambda text: _write(f"exchange: {text}\n"))
+    at_a_terminal = os.isatty(0)
+
+    async def main(stop: asyncio.Event) -> int:
+        def on_hangup() -> None:
+            if at_a_terminal and not os.isatty(0):
+                stop.set()
+            else:
+                process.ask_to_reload()
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_hangup)
+        try:
+            await process.run(stop, lambda: _report(process, "reachable", ""))
+        except Fault as fault:
+            _complain(fault)
+            return EXIT_FAILED
+        return 0
+
+    return _run(main, ends_by=signal.SIGINT)
 
 
 async def _showcase(as_json: bool, stop: asyncio.Event) -> int:
@@ -252,8 +286,10 @@ def services() -> tuple[Service, ...]:
         )
     from trunkline.demo.services import AgentService, ChainService, NetworkService
     from trunkline.demo.world import World
+    from trunkline.exchange import first_file
     from trunkline.exchange.console.service import ConsoleService
     from trunkline.exchange.tryll_service import TryllService
 
     world, tryll = World(up_home()), TryllService()
-    return (ChainService(world), NetworkService(world), AgentService(world), tryll, ConsoleService(tryll))
+    exchange = ExchangeProcess(first_file.demonstration_path(up_home()), write=first_file.demonstrate, any_port=True)
+    return (ChainService(world), NetworkService(world), AgentService(world), tryll, ConsoleService(tryll), exchange)

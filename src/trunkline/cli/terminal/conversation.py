@@ -249,6 +249,9 @@ class TerminalConversation:
             if not state.turns:
                 return
         self.view.note(f"Session {self.session.id}, {state.turns} turn{'' if state.turns == 1 else 's'} so far.")
+        if self._options.attach:
+            # What was said is in the exchange.
+            return
         turn: list[Event] = []
         for record in shelf.read(self.session.id).records:
             if isinstance(record, Envelope):

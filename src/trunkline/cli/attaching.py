@@ -1,0 +1,197 @@
+"""`--attach`: a program that a host spawned, as a thin relay to the exchange that runs here. Without an event loop.
+
+What the host sends goes there, and what comes from there goes to the host. The session lives in the exchange, and goes
+on when the relay ends.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+from collections.abc import Iterable
+
+from trunkline.base import attach
+from trunkline.base.attach import AttachEnding, AttachHeader, BadAttachment, FrameReader
+from trunkline.base.writing import EXIT_BROKEN_PIPE, non_blocking, write_or_drop
+from trunkline.cli import local_exchange
+from trunkline.core.faults import AgentFailed, ConfigError
+
+#: What is read at a time.
+READ_BYTES = 64 * 1024
+#: What may wait in each direction before no more is read of it.
+MAX_WAITING = 1024 * 1024
+
+GONE = "The exchange is gone: it closed the connection. The session is there when it runs again."
+
+
+def relay(
+    header: AttachHeader, reading: int | None, writing: int, so_far: bytes = b"", *, tells_end: bool = True
+) -> int:
+    """Be the host's program until one of the two sides ends it; gives the exit code.
+
+    Args:
+        reading: what the host sends; None: nothing.
+        so_far: what was read of it before.
+        tells_end: whether the exchange hears that the host has closed its end; else only that we are gone.
+
+    Raises:
+        ConfigError: no exchange runs here, or it refused.
+        AgentFailed: it went away.
+    """
+    with local_exchange.connect(attach.ATTACH_SOCKET) as connection:
+        rest = introduce(connection, header)
+        return _Relay(connection, reading, writing, so_far, tells_end=tells_end).run(rest)
+
+
+def not_heeded(options: Iterable[str]) -> None:
+    """Say on standard error which options have no meaning here."""
+    for name in options:
+        told = f"Warning: `--{name.replace('_', '-')}` is not heeded with `--attach`: the exchange's file says that.\n"
+        write_or_drop(2)(told.encode(errors="replace"))
+
+
+def introduce(connection: socket.socket, header: AttachHeader) -> bytes:
+    """Say who we are, and hear whether we are let in; gives what came behind the answer.
+
+    Raises:
+        ConfigError: the exchange refused.
+        AgentFailed: it went away.
+    """
+    connection.settimeout(local_exchange.ANSWER_SECONDS)
+    try:
+        connection.sendall(attach.encode(header))
+        line = b""
+        while b"\n" not in line:
+            data = connection.recv(READ_BYTES)
+            if not data or len(line) > attach.MAX_ANSWER:
+                raise AgentFailed(GONE, retryable=True)
+            line += data
+    except TimeoutError:
+        seconds = local_exchange.ANSWER_SECONDS
+        raise AgentFailed(f"The exchange did not answer within {seconds:g} seconds.", retryable=True) from None
+    except OSError:
+        raise AgentFailed(GONE, retryable=True) from None
+    line, _, rest = line.partition(b"\n")
+    try:
+        answer = attach.decode_answer(line)
+    except BadAttachment as error:
+        raise ConfigError(str(error)) from None
+    if answer.error is not None:
+        raise ConfigError(answer.error, retryable=answer.retryable)
+    return rest
+
+
+class _Relay:
+    """The two directions. Neither waits for the other."""
+
+    def __init__(
+        self, connection: socket.socket, reading: int | None, writing: int, so_far: bytes, *, tells_end: bool
+    ) -> None:
+        connection.setblocking(False)
+        self._connection = connection
+        self._socket = connection.fileno()
+        self._reading = reading
+        self._writing, self._send = non_blocking(writing)
+        self._tells_end = tells_end
+        self._frames = FrameReader()
+        self._to_exchange = bytearray(so_far)
+        self._to_host = bytearray()
+        self._ended = False
+        """Whether the exchange has said all."""
+
+    def run(self, rest: bytes) -> int:
+        self._take(rest)
+        if self._reading is None:
+            self._host_ended()
+        while not (self._ended and not self._to_host):
+            for fd, happened in self._poll():
+                try:
+                    self._step(fd, happened)
+                except BrokenPipeError:
+                    if fd == self._socket:
+                        raise AgentFailed(GONE, retryable=True) from None
+                    return EXIT_BROKEN_PIPE
+        return self._exit(self._frames.finish())
+
+    def _poll(self) -> list[tuple[int, int]]:
+        poller = select.poll()
+        if self._reading is not None and len(self._to_exchange) < MAX_WAITING:
+            poller.register(self._reading, select.POLLIN)
+        wanted = select.POLLIN if not self._ended and len(self._to_host) < MAX_WAITING else 0
+        if not self._ended:
+            poller.register(self._socket, wanted | (select.POLLOUT if self._to_exchange else 0))
+        poller.register(self._writing, select.POLLOUT if self._to_host else 0)
+        return poller.poll()
+
+    def _step(self, fd: int, happened: int) -> None:
+        if fd == self._writing:
+            self._to_the_host(happened)
+        elif fd == self._socket:
+            if happened & (select.POLLIN | select.POLLHUP | select.POLLERR):
+                self._from_the_exchange()
+            if happened & select.POLLOUT and self._to_exchange:
+                del self._to_exchange[: self._connection.send(self._to_exchange)]
+                if not self._to_exchange and self._reading is None:
+                    self._host_ended()
+        elif fd == self._reading:
+            self._from_the_host(fd)
+
+    def _from_the_host(self, fd: int) -> None:
+        try:
+            data = os.read(fd, READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        self._to_exchange += data
+        if not data:
+            self._reading = None
+            if not self._to_exchange:
+                self._host_ended()
+
+    def _host_ended(self) -> None:
+        if self._tells_end and not self._to_exchange:
+            try:
+                self._connection.shutdown(socket.SHUT_WR)
+            except OSError:
+                # It is gone: the other direction says so.
+                return
+
+    def _from_the_exchange(self) -> None:
+        try:
+            data = self._connection.recv(READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        self._ended = not data
+        self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        try:
+            self._to_host += self._frames.feed(data)
+        except BadAttachment as error:
+            raise AgentFailed(str(error)) from None
+
+    def _to_the_host(self, happened: int) -> None:
+        if self._to_host:
+            try:
+                del self._to_host[: self._send(self._to_host)]
+            except BlockingIOError:
+                return
+        elif happened & select.POLLERR:
+            raise BrokenPipeError
+
+    @staticmethod
+    def _exit(ending: AttachEnding | None) -> int:
+        if ending is None:
+            raise AgentFailed(GONE, retryable=True)
+        if ending.error is not None:
+            raise AgentFailed(ending.error)
+        return ending.exit
+
+
+def workspace(named: str | None) -> str | None:
+    """The directory for a new session: in full, since the exchange runs elsewhere. None: as its file says."""
+    return None if named is None else os.path.abspath(os.path.expanduser(named))

@@ -1,0 +1,51 @@
+"""`trunkline doctor`: what is wrong with an exchange before it is started, and the command that mends each.
+
+Exit codes: 0; 1 when something is wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+
+import click
+
+from trunkline.base import jsontext
+from trunkline.base.exchange_home import FILE
+from trunkline.base.printable import printable_line
+from trunkline.cli.explained import explained
+from trunkline.exchange.checking import DoctorFinding, examine
+
+EXIT_FAILED = 1
+
+
+@click.command("doctor")
+@click.option("--config", metavar="FILE", default=FILE, help="The exchange's file (default: trunkline.toml here).")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@explained
+def command(config: str, as_json: bool) -> None:
+    """Say what is wrong with an exchange, and the command that mends it.
+
+    Looks at the file, the packages, the home, the address, and at whether each agent could answer here. Nothing is
+    started, and nobody is asked anything.
+
+    \b
+    Examples:
+      trunkline doctor
+      trunkline doctor --config ~/exchange/trunkline.toml --json
+    """
+    found = asyncio.run(examine(config, os.environ))
+    if as_json:
+        click.echo(jsontext.dumps({"ok": all(each.ok for each in found), "checks": [_record(each) for each in found]}))
+    else:
+        for each in found:
+            click.echo(printable_line(f"{'ok    ' if each.ok else 'WRONG '} {each.what}: {each.told}"))
+            if each.mend:
+                click.echo(printable_line(f"       {each.mend}"))
+    if not all(each.ok for each in found):
+        sys.exit(EXIT_FAILED)
+
+
+def _record(finding: DoctorFinding) -> dict[str, object]:
+    return {name: getattr(finding, name) for name in finding.__fields__}

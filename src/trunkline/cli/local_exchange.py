@@ -1,0 +1,93 @@
+"""The exchange that runs here, for commands: where its home is, and what it says over the socket there.
+
+Whoever can open that socket is its user, and may do everything. No event loop: commands are over soon.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from trunkline.base import exchange_home, jsontext, local_socket, paths
+from trunkline.base.config_file import ConfigFileError
+from trunkline.base.exchange_home import API_SOCKET
+from trunkline.core.faults import AgentFailed, ConfigError
+
+#: An exchange that does not let us in by then is as good as gone.
+CONNECT_SECONDS = 0.8
+#: How long an answer may take: agents may have to be started for it.
+ANSWER_SECONDS = 60.0
+
+
+def home(directory: str = ".", environ: Mapping[str, str] = os.environ) -> str:
+    """The home of the exchange: as the file in a directory says, else the usual one.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    try:
+        return exchange_home.find_home(directory, environ)
+    except ConfigFileError as error:
+        raise ConfigError(f"{error}.") from None
+
+
+def connect(name: str, seconds: float = CONNECT_SECONDS) -> socket.socket:
+    """A connection to one of the exchange's sockets.
+
+    Raises:
+        ConfigError: no exchange runs here.
+    """
+    place = home()
+    try:
+        return local_socket.connected(place, name, seconds)
+    except OSError:
+        raise ConfigError(
+            f"No exchange runs here: nobody answers in `{paths.homely(place)}`.",
+            hint="Start it with `trunkline up`, or go to the directory of its `trunkline.toml`.",
+        ) from None
+
+
+class ExchangeRefused(ConfigError):
+    """The exchange said no. `code` is the name of the reason, `body` all that it said."""
+
+    def __init__(self, code: str, message: str, body: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.code = code
+        self.body = body
+
+
+def request(method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    """What the HTTP API answers, parsed.
+
+    Raises:
+        ConfigError: no exchange runs here.
+        Refused: it said no.
+        AgentFailed: it went away, or did not answer in time.
+    """
+    # Heavy, and only for this.
+    from http.client import HTTPConnection, HTTPException
+
+    connection = HTTPConnection("localhost", timeout=ANSWER_SECONDS)
+    connection.sock = connect(API_SOCKET)
+    connection.sock.settimeout(ANSWER_SECONDS)
+    try:
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        connection.request(method, path, None if body is None else jsontext.dumps(dict(body)), headers)
+        answer = connection.getresponse()
+        status, data = answer.status, answer.read()
+    except (OSError, HTTPException) as error:
+        raise AgentFailed(f"The exchange went away before it had answered: {error}.", retryable=True) from None
+    finally:
+        connection.close()
+    try:
+        said = jsontext.loads(data) if data else None
+    except ValueError:
+        raise AgentFailed("The exchange gave an answer that is not JSON.") from None
+    if status >= 400:
+        why = said.get("error") if isinstance(said, dict) else None
+        named = why if isinstance(why, dict) else {}
+        message = str(named.get("message") or f"The exchange answered with the status {status}.")
+        raise ExchangeRefused(str(named.get("code") or status), message, said if isinstance(said, dict) else {})
+    return said

@@ -1,0 +1,160 @@
+"""`chat --attach`: a session of the exchange at the terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.support.attached import asking, echo, exchange
+from tests.support.patience import PATIENCE_SECONDS
+from trunkline.base.attach import AttachHeader
+from trunkline.cli.remote_session import RemoteSession
+from trunkline.core.agent import Approve, Deny
+from trunkline.core.events import Envelope, Event, Notice, TextDelta, ToolRequested, TurnEnded, UserMessage
+from trunkline.core.faults import AgentFailed, ConfigError
+from trunkline.exchange.settings import AgentBudget
+
+HERE = AttachHeader("chat", "a", "s")
+
+
+class Seen:
+    """A sink."""
+
+    congested = False
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def show(self, envelopes: Sequence[Envelope]) -> None:
+        self.events += [envelope.event for envelope in envelopes]
+
+    async def drain(self) -> None:
+        pass
+
+    async def until(self, kind: type[Event]) -> Event:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                for event in self.events:
+                    if isinstance(event, kind):
+                        return event
+                await asyncio.sleep(0)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRUNKLINE_HOME", str(tmp_path))
+    return tmp_path
+
+
+async def joined(header: AttachHeader = HERE, *, interactive: bool = True) -> tuple[RemoteSession, Seen]:
+    session, seen = await RemoteSession.open(header, interactive=interactive), Seen()
+    session.attach(seen)
+    return session, seen
+
+
+async def test_a_message_is_answered_in_the_exchange_and_seen_by_everybody(home: Path) -> None:
+    async with exchange(home, a=echo(home)):
+        one, seen = await joined()
+        other, seen_there = await joined()
+        assert (one.id, one.agent, one.mode) == ("s", "a", "default")
+        one.submit(UserMessage("Hello"))
+        await one.at_rest()
+        await seen_there.until(TurnEnded)
+        for events in (seen.events, seen_there.events):
+            assert [event.text for event in events if isinstance(event, TextDelta)] == ["Hello"]
+        assert Notice("local: Hello") in seen_there.events
+        assert Notice("local: Hello") not in seen.events
+        await one.close()
+        assert one.state.turns == other.state.turns == 1
+        await other.close()
+
+
+@pytest.mark.parametrize("approved", [True, False])
+async def test_what_is_asked_is_answered_here_and_the_session_goes_on_without_us(home: Path, approved: bool) -> None:
+    async with exchange(home, a=asking(home)) as running:
+        one, seen = await joined()
+        one.submit(UserMessage("Go"))
+        await seen.until(ToolRequested)
+        await one.close()
+        other, seen = await joined()
+        (request,) = other.waiting
+        other.answer(request.call_id, Approve() if approved else Deny("no"))
+        await seen.until(TurnEnded)
+        await running.switchboard.written()
+        (row,) = await running.switchboard.approvals.found()
+        assert (row.state, row.decided_by) == ("approved" if approved else "denied", "local")
+        other.answer(request.call_id, Approve())
+        assert isinstance(await seen.until(Notice), Notice)
+        await other.close()
+
+
+async def test_mode_grants_and_stops_are_the_sessions(home: Path) -> None:
+    async with exchange(home, a=asking(home)) as running:
+        one, seen = await joined()
+        one.submit(UserMessage("Go"))
+        request = await seen.until(ToolRequested)
+        assert isinstance(request, ToolRequested)
+        one.stop()
+        await one.at_rest()
+        one.set_mode("yolo")
+        one.submit(UserMessage("Go"))
+        await one.at_rest()
+        live = await running.switchboard.find("s")
+        assert (one.mode, live.session.mode) == ("yolo", "yolo")
+        await one.close()
+
+
+async def test_a_budget_that_is_spent_is_a_failure_and_the_end(home: Path) -> None:
+    async with exchange(home, a=echo(home).replace(budget=AgentBudget(tokens_per_day=0))):
+        one, seen = await joined()
+        one.submit(UserMessage("Hello"))
+        await one.at_rest()
+        assert isinstance(seen.events[-1], TurnEnded)
+        assert seen.events[-1].outcome == "error"
+        await one.close()
+
+
+async def test_an_exchange_that_goes_away_is_an_error_for_whoever_waits(home: Path) -> None:
+    async with exchange(home, a=asking(home)):
+        one, seen = await joined()
+        one.submit(UserMessage("Go"))
+        await seen.until(ToolRequested)
+    with pytest.raises(AgentFailed, match="The exchange is gone"):
+        await one.at_rest()
+    await one.close()
+    with pytest.raises(ConfigError, match="No exchange runs here"):
+        await joined()
+
+
+@pytest.mark.process
+async def test_chat_asks_an_agent_of_the_exchange(home: Path) -> None:
+    async with exchange(home, helper=echo(home)) as running:
+
+        def chat(*arguments: str) -> subprocess.CompletedProcess[str]:
+            command = [sys.executable, "-m", "trunkline", "chat", "helper", "--attach", *arguments]
+            return subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE_SECONDS,
+                check=False,
+            )
+
+        done = await asyncio.to_thread(chat, "-p", "Hello", "--session-id", "mine")
+        assert (done.returncode, done.stdout) == (0, "Hello\n"), done.stderr
+        assert "trunkline chat helper --attach --resume mine" in done.stderr
+        done = await asyncio.to_thread(chat, "-p", "Again", "--resume", "mine", "--json")
+        said = json.loads(done.stdout)
+        assert (said["session"], said["agent"], said["text"], said["outcome"]) == ("mine", "helper", "Again", "success")
+        assert [row.id for row in await running.switchboard.rows()] == ["mine"]
+    done = await asyncio.to_thread(chat, "-p", "Hello")
+    assert done.returncode == 1
+    assert "No exchange runs here" in done.stderr

@@ -1,0 +1,37 @@
+"""`trunkline usage`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.exchange_api import answering
+from tests.support.invoked import invoke
+from trunkline.cli.usage import command
+
+ROW = {"day": "2026-11-16", "turns": 2, "input_tokens": 1200, "output_tokens": 34, "usd": 0.5}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRUNKLINE_HOME", str(tmp_path))
+    return tmp_path / "exchange"
+
+
+def test_it_prints_a_line_for_each_of_what_was_asked_for(home: Path) -> None:
+    with answering(home, lambda asked: (200, {"usage": [ROW]})) as asked:
+        done = invoke(command, "--by", "day")
+        assert json.loads(invoke(command, "--json").stdout) == {"usage": [ROW]}
+    assert [each.path for each in asked] == ["/api/usage?by=day", "/api/usage?by=agent"]
+    assert done.stdout.split() == [
+        "DAY", "TURNS", "INPUT", "OUTPUT", "USD", "2026-11-16", "2", "1,200", "34", "0.5000",
+    ]  # fmt: skip
+
+
+def test_without_an_exchange_it_exits_1() -> None:
+    done = invoke(command)
+    assert done.exit_code == 1
+    assert "No exchange runs here" in done.stderr
