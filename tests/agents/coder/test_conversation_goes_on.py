@@ -26,6 +26,7 @@ from trunkline.core.events import (
     TurnStarted,
     UserMessage,
 )
+from trunkline.core.faults import ProviderError
 from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
 from trunkline.core.turns import State
@@ -222,3 +223,19 @@ async def test_nor_does_one_in_which_the_model_found_no_words(tmp_path: Path) ->
         await life.session.at_rest()
         assert life.model.asked[-1].content == (Text("Just say hello."),)
         assert "".join(event.text for event in life.events if isinstance(event, TextDelta)) == "Hello."
+
+
+async def test_what_a_failed_turn_did_not_read_is_read_with_the_next_message(tmp_path: Path) -> None:
+    holder: list[Life] = []
+
+    def fail_and_be_told(request: Request) -> list[Step]:
+        assert holder[0].session.steer(UserMessage("In French, please."))
+        return [ProviderError("It is overloaded.")]
+
+    async with living(tmp_path, fail_and_be_told, words("Bonjour.")) as life:
+        holder.append(life)
+        for text in ("Greet me.", "Once more."):
+            life.session.submit(UserMessage(text))
+            await life.session.at_rest()
+        said = [block.text for message in life.model.asked for block in message.content if isinstance(block, Text)]
+        assert said == ["Greet me.", "In French, please.", "Once more."]

@@ -30,7 +30,7 @@ from trunkline.core.events import Event, Notice, TurnEnded, UserMessage
 from trunkline.core.faults import AgentFailed, Fault, ProviderError, Unsupported
 from trunkline.core.turns import STOPPED
 from trunkline.core.usage import NOTHING_USED, Usage
-from trunkline.models.messages import Block
+from trunkline.models.messages import Block, Text
 from trunkline.models.model import Model
 from trunkline.models.providers import ModelSettings
 from trunkline.tools.spawn import SpawnTool
@@ -224,7 +224,9 @@ class CoderConversation:
         try:
             return await runner.run(tell)
         finally:
-            self._steering.drop()
+            # A turn that failed or was stopped has not read everything: the model finds it before the next message.
+            for message in self._steering.unread():
+                self._history.user((Text(message.text),))
 
     async def _attached(self, message: UserMessage, tell: TurnStream) -> Sequence[Block]:
         blocks, notices = await attach(message, self._workspace, images=self._client.model.images)

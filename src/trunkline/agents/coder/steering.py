@@ -34,7 +34,8 @@ class Steering:
             self._is_open = False
         return not self._is_open
 
-    def drop(self) -> None:
-        """The turn was broken off. What nobody read goes with it."""
-        self._said.clear()
+    def unread(self) -> list[UserMessage]:
+        """The turn is over, however it ended: what was said and not read."""
+        left, self._said = list(self._said), deque()
         self._is_open = False
+        return left
