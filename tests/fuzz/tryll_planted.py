@@ -21,7 +21,7 @@ from trunkline.wires.tryll.serve.connection import ServerConnection
 #: Longer than a turn may take where this is planted.
 BLOCKED_SECONDS = 1.5
 #: Not each time, so that a turn comes to its end at all.
-BLOCKED_EACH = 150
+BLOCKED_EACH = 20
 
 _numbers = count(1)
 _kept: list[bytes] = []
