@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import simulated
-from tests.support.exchange_world import Puppet, World
+from tests.support.exchange_world import SECRET, Puppet, World
 from tests.support.loop import until
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.events import Failed, ToolAnswered
@@ -39,6 +39,27 @@ async def test_of_many_answers_exactly_one_wins_and_the_others_hear_whose(tmp_pa
         answered = [item.event for item in world.log("s1") if isinstance(item.event, ToolAnswered)]
         assert answered == [ToolAnswered("t1", bool(winner % 2), f"p{winner}")]
     assert puppet.ran[("s1", "t1")] == winner % 2
+
+
+async def test_a_call_with_a_secret_in_it_is_answered_like_any_other_but_not_by_another_process(tmp_path: Path) -> None:
+    puppet = Puppet()
+    world = World(tmp_path, puppet=puppet)
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "tool secret1")
+        await until(lambda: world.asked)
+        (pending,) = await life.switchboard.approvals.found("pending")
+        assert SECRET not in str(pending)
+        await live.decide(pending, Approve(), "ana")
+        await life.rest(live)
+        await life.say(live, "tool secret2")
+        await until(lambda: len(world.asked) == 2)
+    # The log does not have the secret, so nobody could run the call as it was asked about.
+    async with world.living() as life:
+        assert await life.switchboard.approvals.found("pending") == []
+        (closed,) = await life.switchboard.approvals.found("closed")
+        assert closed.call_id == "secret2"
+    assert puppet.ran == {("s1", "secret1"): 1}
 
 
 async def test_an_answer_counts_for_the_call_that_was_asked_about_and_no_other(tmp_path: Path) -> None:

@@ -125,7 +125,8 @@ class PuppetConversation:
     async def _tool(self, call_id: str) -> AsyncIterator[Event]:
         decision = self._decisions.setdefault(call_id, asyncio.get_running_loop().create_future())
         asked = [request for request in self._request.waiting if request.call_id == call_id]
-        yield asked[0] if asked else ToolRequested(call_id, "Write", "edit", {"file_path": call_id, "key": SECRET})
+        args = {"file_path": call_id, "key": SECRET if call_id.startswith("secret") else ""}
+        yield asked[0] if asked else ToolRequested(call_id, "Write", "edit", args)
         try:
             answer = await decision
         finally:

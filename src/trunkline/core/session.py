@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from trunkline.base.redact import MASK
 from trunkline.base.vocabulary import Mode
 from trunkline.core import faults
 from trunkline.core.agent import Agent, Capabilities, Change, Decision, Meter, OpenRequest
@@ -347,9 +348,12 @@ class Session:
         policy.mode = mode or self.state.mode_in(policy.workspace) or policy.mode
 
     def _waiting(self) -> tuple[int, OpenTurn] | None:
-        """The turn in which a person was being asked, and nothing else was under way."""
+        """The turn in which a person was being asked, and nothing else was under way. A call with a secret in its
+        arguments is not in the log as it would have to be run."""
         number, turn = max(self.state.open_turns.items(), default=(0, None))
-        return (number, turn) if turn is not None and turn.waiting else None
+        if turn is None or not turn.waiting or any(MASK in repr(request.args) for request in turn.waiting):
+            return None
+        return number, turn
 
     def _close_dangling_turns(self, but: int) -> None:
         """Turns that the process did not live to end: what became of them, nobody knows."""

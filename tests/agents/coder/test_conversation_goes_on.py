@@ -10,6 +10,7 @@ from tests.support.fake_model import FakeModel, Reply, Step, call, calls, though
 from tests.support.loop import until
 from trunkline.agents.coder.agent import Coder
 from trunkline.agents.coder.settings import CoderSettings
+from trunkline.base.redact import MASK
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.approvals import Policy
 from trunkline.core.events import (
@@ -239,3 +240,12 @@ async def test_what_a_failed_turn_did_not_read_is_read_with_the_next_message(tmp
             await life.session.at_rest()
         said = [block.text for message in life.model.asked for block in message.content if isinstance(block, Text)]
         assert said == ["Greet me.", "In French, please.", "Once more."]
+
+
+async def test_a_call_whose_secret_the_log_does_not_have_is_not_run_without_it(tmp_path: Path) -> None:
+    secret = call("Write", file_path="a.txt", content=f"key = {MASK}\n")
+    async with living(tmp_path, calls(secret)) as first:
+        left = await asked(first)
+    async with living(tmp_path, log=left) as second:
+        assert second.session.status is State.IDLE
+        assert second.events[-1] == TurnEnded("unknown")
