@@ -215,6 +215,7 @@ async def nobody_uses_it(tmp_path: Path) -> None:
         await asyncio.sleep(200)
         assert life.switchboard.live("s1") is None
         assert not puppet.is_open
+        assert "let_go" in [act.what for act in await life.switchboard.acts.of("s1")]
         # Whoever still holds the old one reaches the new one.
         assert await life.say(live, "say two") == 2
         woken = await life.switchboard.find("s1")

@@ -125,13 +125,13 @@ def test_a_test_that_fails_takes_no_other_with_it(inner: pytest.Pytester) -> Non
         import gc, logging, socket
 
         def test_that_fails():
-            logging.getLogger("a.library").addFilter(lambda _: False)
+            logging.getLogger("some.package").addFilter(lambda _: False)
             left_open, peer = socket.socketpair()
             assert left_open is peer
 
         def test_that_comes_next(caplog):
             gc.collect()
-            logging.getLogger("a.library").warning("hear me")
+            logging.getLogger("some.package").warning("hear me")
             assert "hear me" in caplog.text
     """)
     inner.runpytest_subprocess("-W", "error::ResourceWarning", "-W", UNRAISABLE).assert_outcomes(passed=1, failed=1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from trunkline.core.faults import BudgetExceeded
@@ -95,7 +96,7 @@ class Budgets:
                 continue
             spending = self._agents[agent] = Spending(budget, self._clock)
             spending.roll()
-            used, began = await self._database.read(lambda tx, agent=agent: _so_far(tx, agent, day_of(now), now))  # type: ignore[misc]
+            used, began = await self._database.read(partial(_so_far, agent=agent, day=day_of(now), now=now))
             spending.tokens, spending.usd = used
             spending.began.extend(began)
 

@@ -411,6 +411,7 @@ class Switchboard:
             # It may have been taken up again while we waited.
             if live.is_idle and self._live.get(live.id) is live:
                 del self._live[live.id]
+                await self.acts.add(live.id, live.session.seq, "let_go")
                 await live.close()
 
 

@@ -11,10 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from trunkline.base.asgi_last_resort import LastResort
 from trunkline.exchange.api import agents, approvals, events, metrics, sessions, stories
 from trunkline.exchange.api.auth import OPEN, ApiNames, KnownPeople, Local, person
 from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint
-from trunkline.exchange.api.errors import HANDLERS, ApiLastResort, ApiRefused, answer
+from trunkline.exchange.api.errors import HANDLERS, ApiRefused, answer, error
 from trunkline.exchange.api.events import EventStreams
 from trunkline.exchange.api.openapi import document
 from trunkline.exchange.api.schemas import FLAG, obj
@@ -43,7 +44,8 @@ def application(
     strict = [Middleware(ApiNames, exchange=exchange), Middleware(KnownPeople, exchange=exchange)]
     gate = [Middleware(Local)] if local else strict
     routes = _routes(exchange, all_endpoints())
-    app = Starlette(routes=routes, middleware=[Middleware(ApiLastResort), *gate], exception_handlers=HANDLERS)
+    last_resort = Middleware(LastResort, answer=error(ApiRefused(500, "Internal error.", code="internal")))
+    app = Starlette(routes=routes, middleware=[last_resort, *gate], exception_handlers=HANDLERS)
     app.router.redirect_slashes = False
     app.state.streams, app.state.reload = streams or EventStreams(), reload
     return app

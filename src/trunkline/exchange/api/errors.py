@@ -17,7 +17,6 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trunkline.base import jsontext
 from trunkline.core.fault_table import form_of
@@ -65,28 +64,6 @@ def members(status: int, message: str, code: str | None = None) -> Mapping[str, 
 
 def _name(status: int) -> str:
     return HTTPStatus(status).name.lower()
-
-
-class ApiLastResort:
-    """Answers for what nobody foresaw, and logs it, once."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = False
-
-        async def watched(message: Message) -> None:
-            nonlocal started
-            started = started or message["type"] == "http.response.start"
-            await send(message)
-
-        try:
-            await self._app(scope, receive, watched)
-        except Exception:
-            logger.exception("a request failed: %s %s", scope.get("method"), scope.get("path"))
-            if not started and scope["type"] == "http":
-                await error(ApiRefused(500, "Internal error.", code="internal"))(scope, receive, send)
 
 
 def of_fault(fault: Fault) -> ApiRefused:

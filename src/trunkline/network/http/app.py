@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from trunkline.base.asgi_last_resort import LastResort
 from trunkline.base.hosts import Hosts
 from trunkline.network.http import (
     answers,
@@ -30,7 +31,7 @@ from trunkline.network.http.api_live import Streams
 from trunkline.network.http.clients import Clients, OwnNames
 from trunkline.network.http.cors import Headers
 from trunkline.network.http.endpoint import Endpoint
-from trunkline.network.http.failures import HANDLERS, LastResort, WithoutNul
+from trunkline.network.http.failures import HANDLERS, WithoutNul
 from trunkline.network.http.housekeeping import Housekeeping
 from trunkline.network.http.openapi import document
 from trunkline.network.network import Network
@@ -73,7 +74,8 @@ def application(network: Network, listen: str = "127.0.0.1") -> Starlette:
     middleware = [
         Middleware(OwnNames, hosts=Hosts.of(listen, known)),
         Middleware(Headers, origin=settings.app_origin, page_policy=CONTENT_SECURITY_POLICY),
-        Middleware(LastResort),
+        # Plain: what is broken may be the pages.
+        Middleware(LastResort, answer=answers.error(500, "Internal error")),
         Middleware(WithoutNul),
     ]
     app = Starlette(routes=routes, middleware=middleware, exception_handlers=HANDLERS)

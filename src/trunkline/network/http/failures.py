@@ -14,7 +14,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trunkline.network.http import answers
 from trunkline.network.http.cors import is_api_path
@@ -27,29 +27,6 @@ logger = logging.getLogger(__name__)
 #: When to ask again while the database does not answer, in seconds.
 _RETRY_SECONDS = "5"
 _TEXTS = {404: "Not found", 405: "Method not allowed"}
-
-
-class LastResort:
-    """Answers for what nobody foresaw, and logs it, once."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = False
-
-        async def watched(message: Message) -> None:
-            nonlocal started
-            started = started or message["type"] == "http.response.start"
-            await send(message)
-
-        try:
-            await self._app(scope, receive, watched)
-        except Exception:
-            logger.exception("a request failed: %s %s", scope.get("method"), scope.get("path"))
-            if not started and scope["type"] == "http":
-                # Plain: what is broken may be the pages.
-                await answers.error(500, "Internal error")(scope, receive, send)
 
 
 class WithoutNul:

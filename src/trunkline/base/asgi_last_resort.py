@@ -1,0 +1,34 @@
+"""What an ASGI application answers when nobody foresaw what went wrong."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+logger = logging.getLogger(__name__)
+
+
+class LastResort:
+    """Answers for what nobody foresaw, and logs it, once. `answer` tells nothing to the other side."""
+
+    def __init__(self, app: ASGIApp, answer: ASGIApp) -> None:
+        self._app = app
+        self._answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception:
+            logger.exception("a request failed: %s %s", scope.get("method"), scope.get("path"))
+            if not started and scope["type"] == "http":
+                await self._answer(scope, receive, send)
