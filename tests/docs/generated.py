@@ -62,7 +62,9 @@ def table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def fault_table() -> str:
     """Every kind of fault, and its form on all four wires."""
-    kinds = {kind.kind: kind for kind in _faults(Fault)}
+    kinds: dict[str, type[Fault]] = {}
+    for fault in _faults(Fault):
+        kinds.setdefault(fault.kind, fault)
     rows = []
     for name, form in TABLE.items():
         raised = kinds[name]

@@ -2,49 +2,49 @@
 
     Fault                        kind, message, retryable, hint
     ├── ProtocolError
-    │   ├── LocalProtocolError   we broke the protocol: a defect of ours
+    │   ├── LocalProtocolError   we broke the protocol: a bug in Trunkline
     │   └── RemoteProtocolError  the peer broke it
     ├── ConfigError              configuration or initialisation; fatal before `ready`
-    │   ├── NoModel              nobody said which model is to answer
+    │   ├── NoModel              no model was named
     │   ├── SessionExists        the id is taken
-    │   ├── SessionNotFound      there is nothing to resume
+    │   ├── SessionNotFound      there is no such session to resume
     │   ├── SessionHeld          another process has it open
     │   ├── SessionDamaged       the log cannot be read
-    │   ├── UnknownAgent         nobody here has that name
-    │   ├── GraphError           a graph that cannot work
-    │   │   ├── UnknownNode      it has no node of that name
-    │   │   ├── FixedParameter   this one cannot change once the agent is there
-    │   │   ├── BadParameter     a value that a parameter cannot have
-    │   │   └── BadExit          an exit leads to a node that is not there
-    │   ├── StorageError         what a storage is made of cannot be used
+    │   ├── UnknownAgent         no agent here has that name
+    │   ├── GraphError           the graph cannot be run
+    │   │   ├── UnknownNode      it has no node with that name
+    │   │   ├── FixedParameter   it cannot change once the agent exists
+    │   │   ├── BadParameter     the value is not valid for the parameter
+    │   │   └── BadExit          an exit leads to a node that does not exist
+    │   ├── StorageError         the contents of a storage cannot be used
     │   │   ├── BadStorageName, StorageExists, StorageNameInUse
     │   │   ├── OutsideStorage   a path leads out of the storage folder
-    │   │   ├── StorageMissing   the file is not there
+    │   │   ├── StorageMissing   its file does not exist
     │   │   ├── WrongStorage     a storage of another kind is needed
     │   │   └── EmbeddingError   records that cannot be embedded, or searched
     │   │       └── BadEmbeddedName, EmbeddedExists
     │   └── ModelError           no such model, or nothing here that runs it
     │       ├── NoLanguageModel, NoEmbeddingModel, NoVoice, NoRecognizer
-    │       └── ModelNotFetched  it is needed, and could not be had
+    │       └── ModelNotFetched  it is required and could not be downloaded
     ├── ProviderError            the model's service: rate limit, credentials, overload, connection
-    │   ├── TooLong              the conversation does not fit into what the model or its service takes
-    │   └── DownloadFailed       weights could not be fetched or removed
+    │   ├── TooLong              the conversation is too long for the model or its service
+    │   └── DownloadFailed       weights could not be downloaded or removed
     │       └── NoSpace, DownloadActive
-    ├── ToolError                a tool failed in a way that ends more than the tool
+    ├── ToolError                a tool failed, and not only the tool call
     ├── AgentBusy                one turn at a time, and this wire does not queue
-    ├── AgentFailed              the agent vanished or broke its contract
-    │   ├── AgentCrashed         it raised what nobody foresaw
+    ├── AgentFailed              the agent disappeared or broke its contract
+    │   ├── AgentCrashed         it raised an unexpected exception
     │   └── NodeFailed           a node of a graph could not do its part
-    │       └── TooManySteps     the turn went round and round
+    │       └── TooManySteps     the turn ran too many nodes
     ├── AgentTimeout             it did not answer in time
-    ├── BudgetExceeded           what may be spent in this time is spent
+    ├── BudgetExceeded           the budget for this period is used up
     ├── Unsupported              this agent cannot do that
-    │   ├── Mistyped             what was typed looks like a command, and is none
-    │   └── BadAudio             sound of a format that nobody here understands
+    │   ├── Mistyped             the user typed something that looks like a command but is not one
+    │   └── BadAudio             the format of the sound is not supported
     │       └── NotListening, UtteranceTooLong
     ├── UnknownCall              no such tool call is waiting for an answer
     ├── Cancelled                the user stopped it
-    └── InternalError            a defect of ours
+    └── InternalError            a bug in Trunkline
 
 `fault_table.TABLE` gives each kind its form on all wires. A fault becomes an event as `Failed(kind, message,
 retryable)`.
@@ -96,19 +96,19 @@ class ProtocolError(Fault):
 
 
 class LocalProtocolError(ProtocolError):
-    """We tried to send what the protocol does not allow."""
+    """We tried to send something that the protocol does not allow."""
 
     kind = "local_protocol"
 
 
 class RemoteProtocolError(ProtocolError):
-    """The peer sent what the protocol does not allow."""
+    """The peer sent something that the protocol does not allow."""
 
     kind = "remote_protocol"
 
 
 class ConfigError(Fault):
-    """The configuration cannot work."""
+    """The configuration cannot be used."""
 
     kind = "config"
 
@@ -160,13 +160,13 @@ class SessionDamaged(ConfigError):
 
 
 class UnknownAgent(ConfigError):
-    """There is no agent of that name here."""
+    """No agent here has that name."""
 
     kind = "unknown_agent"
 
 
 class GraphError(ConfigError):
-    """The graph cannot work."""
+    """The graph cannot be run."""
 
     kind = "graph"
 
@@ -320,7 +320,7 @@ class DownloadActive(DownloadFailed):
 
 
 class ToolError(Fault):
-    """A tool failed in a way that ends more than the tool."""
+    """A tool failed in a way that affects more than the tool call."""
 
     kind = "tool"
 
@@ -332,13 +332,13 @@ class AgentBusy(Fault):
 
 
 class AgentFailed(Fault):
-    """The agent vanished or broke its contract."""
+    """The agent disappeared or broke its contract."""
 
     kind = "agent"
 
 
 class AgentCrashed(AgentFailed):
-    """The agent raised an unexpected exception. The text is for programmers: people are shown another one."""
+    """The agent raised an unexpected exception. The text is for programmers: people are shown a different one."""
 
     kind = "crashed"
 
@@ -362,7 +362,7 @@ class AgentTimeout(Fault):
 
 
 class BudgetExceeded(Fault):
-    """What may be spent in this time is spent. `retry_after`: in how many seconds there is more."""
+    """The budget for this period is used up. `retry_after`: in how many seconds there is more."""
 
     kind = "budget"
 
