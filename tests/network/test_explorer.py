@@ -11,11 +11,11 @@ import pytest
 from tests.support.block_explorer import Answering, Asked, bad, block_explorer, good
 from tests.support.owner_world import ABI, World, address
 from tests.support.patience import PATIENCE_SECONDS
+from trunkline.base.asgi_answers import Refused
 from trunkline.network import explorer as explorers
 from trunkline.network import sources
 from trunkline.network.explorer import Explorer
 from trunkline.network.network import NetworkSettings
-from trunkline.network.refusal import Refused
 from trunkline.store.database import Database
 
 KEY = "explorer-key-0123456789"

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.network.world import world
+from trunkline.base.asgi_answers import Refused
 from trunkline.network.open_database import open_database
 from trunkline.network.rates import Rates
-from trunkline.network.refusal import Refused
 
 
 class Clock:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trunkline.network.refusal import Refused
+from trunkline.base.asgi_answers import Refused
 from trunkline.network.texts import cut16, iso, limited, text, utf16_length
 
 

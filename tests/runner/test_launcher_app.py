@@ -132,7 +132,7 @@ async def test_health_says_who_answers(world: World) -> None:
         (b'{"config": {"runnerToken": "rnr_1"}}', 400, "agentId is required"),
         (b'{"config": {"runnerToken": "rnr_1", "agentId": "a"}}', 400, "securitySensitive.llmApiKey is required"),
         (b'{"runnerToken": "rnr_1", "agentId": "a", "encodedInput": "%"}', 400, "encodedInput is invalid"),
-        (b'"' + b"x" * launcher_app.MAX_BODY, 413, "The body has more than"),
+        (b'"' + b"x" * launcher_app.MAX_BODY, 413, "The body must have 4194304 bytes or fewer"),
     ],
 )
 async def test_a_start_that_cannot_be_is_refused_with_its_reason(

@@ -8,7 +8,7 @@ length 0 is the last one, and the rest is an `AttachEnding`. A connection that e
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from trunkline.base import jsontext, shapes
 from trunkline.base.values import Value
@@ -25,6 +25,7 @@ MAX_FRAME = 16 * 1024 * 1024
 
 _LENGTH_BYTES = 4
 
+V = TypeVar("V", bound=Value)
 Wire = Literal["jsonstream", "agentproc", "chat"]
 
 
@@ -83,10 +84,7 @@ def decode_header(line: bytes) -> AttachHeader:
     Raises:
         BadAttachment: it is not one.
     """
-    try:
-        return shapes.decode(AttachHeader, jsontext.loads(line))
-    except ValueError as error:
-        raise BadAttachment(f"The first line cannot be understood: {error}.") from None
+    return _decoded(AttachHeader, line, "The first line")
 
 
 def decode_answer(line: bytes) -> AttachAnswer:
@@ -95,10 +93,14 @@ def decode_answer(line: bytes) -> AttachAnswer:
     Raises:
         BadAttachment: it is not one.
     """
+    return _decoded(AttachAnswer, line, "The exchange's answer")
+
+
+def _decoded(kind: type[V], line: bytes, what: str) -> V:
     try:
-        return shapes.decode(AttachAnswer, jsontext.loads(line))
+        return shapes.decode(kind, jsontext.loads(line))
     except ValueError as error:
-        raise BadAttachment(f"The exchange gave an answer that cannot be understood: {error}.") from None
+        raise BadAttachment(f"{what} cannot be understood: {error}.") from None
 
 
 def frames(data: bytes) -> bytes:

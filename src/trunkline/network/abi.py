@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trunkline.base import jsontext
-from trunkline.network.refusal import Refused
+from trunkline.base.asgi_answers import Refused
 
 #: The largest contracts that a chain takes have a few hundred functions, events and errors.
 MAX_ENTRIES = 2000

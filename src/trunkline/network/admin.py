@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from trunkline.base.asgi_answers import Refused
 from trunkline.network.communities import shown
-from trunkline.network.refusal import Refused
 from trunkline.network.registrations import shown as shown_agent
 from trunkline.network.texts import iso
 from trunkline.store.database import Row, Transaction

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from trunkline.base import jsontext
+from trunkline.base.asgi_answers import Refused
 from trunkline.network import audit
-from trunkline.network.refusal import Refused
 from trunkline.network.registrations import owned_agent
 from trunkline.store.database import Transaction
 

@@ -7,9 +7,9 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
+from trunkline.base.asgi_answers import Refused
 from trunkline.network import audit, policies
 from trunkline.network.credentials import RegisteredAgent, agent_of
-from trunkline.network.refusal import Refused
 from trunkline.network.registrations import SCRIPTED, check_provider
 from trunkline.network.texts import iso, limited, text
 from trunkline.store.database import Row, Transaction

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from trunkline.base.asgi_answers import Refused
 from trunkline.network import audit
 from trunkline.network.communities import MAX_LISTED, one_at_a_time, owned_community
-from trunkline.network.refusal import Refused
 from trunkline.network.texts import iso
 from trunkline.store.database import Row, Transaction
 

@@ -16,10 +16,10 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Literal
 
 from trunkline.base import jsontext
+from trunkline.base.asgi_answers import Refused
 from trunkline.base.values import Value
 from trunkline.network.ids import random_hex
 from trunkline.network.network import Network
-from trunkline.network.refusal import Refused
 from trunkline.network.texts import iso
 from trunkline.store.database import Transaction
 

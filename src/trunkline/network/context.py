@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from trunkline.base import jsontext
+from trunkline.base.asgi_answers import Refused
 from trunkline.network import policies, threads
 from trunkline.network.credentials import RegisteredAgent
-from trunkline.network.refusal import Refused
 from trunkline.network.texts import iso
 from trunkline.store.database import Row, Transaction
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
+from trunkline.base.asgi_answers import Refused
 from trunkline.base.values import Value
 from trunkline.network import abi as abis
 from trunkline.network import audit, communities, contracts, system_thread
 from trunkline.network.contracts import ContractRequest
 from trunkline.network.explorer import VerifiedContract
 from trunkline.network.network import SEPOLIA
-from trunkline.network.refusal import Refused
 from trunkline.network.texts import Limits, limited, text
 from trunkline.store.database import Row, Transaction
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trunkline.base import jsontext
+from trunkline.base.asgi_answers import Refused
 from trunkline.base.values import Value
 from trunkline.network import abi as abis
 from trunkline.network import audit, communities, sources, system_thread
@@ -18,7 +19,6 @@ from trunkline.network.explorer import VerifiedContract
 from trunkline.network.github_draft import repository_path
 from trunkline.network.ids import new_id
 from trunkline.network.network import SEPOLIA
-from trunkline.network.refusal import Refused
 from trunkline.network.texts import Limits, iso, limited, text
 from trunkline.network.wallets import address as wallet_address
 from trunkline.store.database import Row, Transaction

@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from trunkline.base import http, jsontext
+from trunkline.base.asgi_answers import Refused
 from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 from trunkline.network import abi as abis
 from trunkline.network import sources
 from trunkline.network.network import SEPOLIA_ID, NetworkSettings
-from trunkline.network.refusal import Refused
 
 #: One exchange, from connecting to the last byte.
 EXCHANGE_SECONDS = 15.0

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from trunkline.base.asgi_answers import Refused
 from trunkline.base.values import Value
 from trunkline.network import searching, threads
-from trunkline.network.refusal import Refused
 from trunkline.network.searching import Condition
 from trunkline.network.texts import cut16, iso
 from trunkline.store.database import Row, Transaction

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from trunkline.base.asgi_answers import Refused
 from trunkline.network import audit, statuses, threads
-from trunkline.network.refusal import Refused
 from trunkline.network.texts import cut16, iso
 from trunkline.store.database import Row, Transaction
 

@@ -10,8 +10,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from trunkline.base import jsontext
+from trunkline.base.asgi_answers import Refused
 from trunkline.network.network import Network
-from trunkline.network.refusal import Refused
 from trunkline.network.texts import TEXT_LIMITS, Limits
 from trunkline.store.database import Transaction
 

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from trunkline.network.refusal import Refused
+from trunkline.base.asgi_answers import Refused
 
 #: The minute.
 SECONDS = 60.0

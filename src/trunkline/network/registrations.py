@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from trunkline.base.asgi_answers import Refused
 from trunkline.base.values import Value
 from trunkline.network import audit, bans, rotation
 from trunkline.network.communities import one_at_a_time, open_community
 from trunkline.network.ids import new_id
-from trunkline.network.refusal import Refused
 from trunkline.network.texts import iso
 from trunkline.store.database import Row, Transaction
 

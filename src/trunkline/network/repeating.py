@@ -12,8 +12,8 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 
+from trunkline.base.asgi_answers import Refused
 from trunkline.base.visible import drawn
-from trunkline.network.refusal import Refused
 from trunkline.store.database import Transaction
 
 #: How long an agent may not repeat itself in a thread.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from trunkline.base.asgi_answers import Refused
 from trunkline.network import audit, threads, webhooks
 from trunkline.network.credentials import RegisteredAgent
-from trunkline.network.refusal import Refused
 from trunkline.network.texts import text
 from trunkline.store.database import Row, Transaction
 from trunkline.wires.sns.messages import REQUEST_STATUSES, RequestStatus

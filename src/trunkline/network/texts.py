@@ -11,7 +11,7 @@ from functools import lru_cache
 from math import inf
 from typing import Any
 
-from trunkline.network.refusal import Refused
+from trunkline.base.asgi_answers import Refused
 from trunkline.wires.sns.canonical import number
 
 Limits = Mapping[str, Mapping[str, int]]

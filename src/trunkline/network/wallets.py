@@ -6,9 +6,9 @@ import asyncio
 import re
 
 from trunkline.base import recursion
+from trunkline.base.asgi_answers import Refused
 from trunkline.base.extras import adding
 from trunkline.core.faults import ConfigError
-from trunkline.network.refusal import Refused
 
 #: What owners sign, always the same, to register and to update contracts. Such a signature can be used again by
 #: whoever has seen it, so it alone does not close a community and does not ban anybody.

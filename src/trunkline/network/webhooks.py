@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from trunkline.base import http_public, jsontext
+from trunkline.base.asgi_answers import Refused
 from trunkline.network import audit
 from trunkline.network.feeds import thread_href
 from trunkline.network.ids import new_id
-from trunkline.network.refusal import Refused
 from trunkline.network.texts import cut16, iso
 from trunkline.store.database import Row, Transaction
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from trunkline.base.asgi_answers import Refused
 from trunkline.base.visible import drawn
 from trunkline.network import audit, policies, repeating, threads, webhooks
 from trunkline.network.credentials import RegisteredAgent
-from trunkline.network.refusal import Refused
 from trunkline.network.statuses import writable
 from trunkline.network.texts import limited, text
 from trunkline.store.database import Transaction

@@ -6,7 +6,6 @@ Every request passes, in this order: the host it was sent to, the origin of the 
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,7 +15,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from trunkline.base import hosts, jsontext
+from trunkline.base import asgi_answers, hosts, jsontext
+from trunkline.base.asgi_answers import Refused
+from trunkline.base.asgi_body import bounded_body
 from trunkline.core.fault_table import form_of
 from trunkline.core.faults import Fault
 from trunkline.runner import watching
@@ -42,14 +43,6 @@ Body = Mapping[str, Any]
 Route = Callable[["LauncherApp", Request], Awaitable[Body]]
 
 
-class _Refused(Exception):
-    """A request that is not granted."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
 class LauncherApp:
     """The API as an ASGI application."""
 
@@ -68,7 +61,7 @@ class LauncherApp:
         except Exception as error:  # whoever asks gets an answer, also from a defect of ours
             logger.error("a request could not be answered: %s", type(error).__name__)
             logger.debug("the request failed", exc_info=True)
-            response = _json(500, {"error": f"The launcher could not answer: {type(error).__name__}"})
+            response = asgi_answers.error(500, f"The launcher could not answer: {type(error).__name__}")
         if request.headers.get("origin"):
             # Which page it was for is the browser's to enforce.
             response.headers["access-control-allow-origin"] = self._origin
@@ -80,34 +73,34 @@ class LauncherApp:
         """Before anything is done, whether it may be."""
         origin, path = request.headers.get("origin"), request.scope["path"]
         if not self._hosts.allow_scope(request.scope):
-            return _json(403, {"error": hosts.REFUSED})
+            return asgi_answers.error(403, hosts.REFUSED)
         if origin is not None and origin.rstrip("/") != self._origin:
-            return _json(403, {"error": "Origin not allowed"})
+            return asgi_answers.error(403, "Origin not allowed")
         if request.method == "OPTIONS":
             return self._preflight()
         if path.startswith("/runner/") and not self._has_secret(request):
-            return _json(401, {"error": "Unauthorized"})
+            return asgi_answers.error(401, "Unauthorized")
         route = ROUTES.get((request.method, path))
-        return _json(404, {"error": "Not found"}) if route is None else await self._routed(route, request)
+        return asgi_answers.error(404, "Not found") if route is None else await self._routed(route, request)
 
     async def _routed(self, route: Route, request: Request) -> Response:
         try:
-            return _json(200, await route(self, request))
-        except _Refused as refused:
-            return _json(refused.status, {"error": str(refused)})
+            return asgi_answers.answer(await route(self, request))
+        except Refused as refused:
+            return asgi_answers.error(refused.status, refused.message, refused.headers)
         except AlreadyRunning as error:
-            return _json(409, {"error": str(error)})
+            return asgi_answers.error(409, str(error))
         except NotStarted as error:
-            return _json(503, {"error": str(error)})
+            return asgi_answers.error(503, str(error))
         except NotInFleet as error:
             if not str(error):
-                return _json(400, {"error": "agentId is required"})
-            return _json(404, {"error": f"No agent `{str(error)[:80]}` is running here"})
+                return asgi_answers.error(400, "agentId is required")
+            return asgi_answers.error(404, f"No agent `{str(error)[:80]}` is running here")
         except Fault as error:
-            return _json(form_of(error.kind).http, {"error": str(error)})
+            return asgi_answers.error(form_of(error.kind).http, str(error))
         except OSError as error:
             logger.error("a request could not be answered: %s", error)
-            return _json(503, {"error": f"The state could not be kept: {error.strerror or type(error).__name__}"})
+            return asgi_answers.error(503, f"The state could not be kept: {error.strerror or type(error).__name__}")
 
     def _preflight(self) -> Response:
         return Response(
@@ -147,7 +140,7 @@ class LauncherApp:
         body = await _body(request)
         change = body.get("config")
         if not isinstance(change, Mapping):
-            raise _Refused(400, "Runner config is required")
+            raise Refused(400, "Runner config is required")
         agent_id = _agent_id(body) or _agent_id(change)
         await self._fleet.configure(agent_id, change)
         return {"ok": True, "message": "Runner configured", "status": await self._status(agent_id)}
@@ -163,7 +156,7 @@ class LauncherApp:
         agent_id = request.query_params.get("agentId") or await self._chosen()
         limit = request.query_params.get("limit", str(DEFAULT_LOG))
         if not limit.isdecimal():
-            raise _Refused(400, "`limit` must be a number")
+            raise Refused(400, "`limit` must be a number")
         entries = await watching.log(self._fleet, agent_id, int(limit[:6]))
         return {"ok": True, "agentId": agent_id, "entries": entries}
 
@@ -174,7 +167,7 @@ class LauncherApp:
         body = await _body(request)
         id, approve = body.get("id"), body.get("approve")
         if not isinstance(id, str) or not isinstance(approve, bool):
-            raise _Refused(400, "`id` (a text) and `approve` (true or false) are required")
+            raise Refused(400, "`id` (a text) and `approve` (true or false) are required")
         agent_id = _agent_id(body)
         if agent_id is not None and not id.startswith(f"{agent_id}/"):
             id = f"{agent_id}/{id}"
@@ -188,7 +181,7 @@ class LauncherApp:
         """The agent that is meant when none is named."""
         chosen = (await self._status())["selectedAgentId"]
         if not isinstance(chosen, str):
-            raise _Refused(400, "agentId is required")
+            raise Refused(400, "agentId is required")
         return chosen
 
 
@@ -206,30 +199,22 @@ ROUTES: dict[tuple[str, str], Route] = {
 
 
 async def _body(request: Request) -> Body:
-    data = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.stream():
-                data += chunk
-                if len(data) > MAX_BODY:
-                    raise _Refused(413, f"The body has more than {MAX_BODY} bytes")
-    except TimeoutError:
-        raise _Refused(408, f"The body took longer than {BODY_SECONDS:g} seconds") from None
+    data = await bounded_body(request, MAX_BODY, BODY_SECONDS)
     if not data.strip():
         return {}
     try:
-        body = jsontext.loads(bytes(data))
+        body = jsontext.loads(data)
     except ValueError as error:
-        raise _Refused(400, f"Invalid JSON body: {error}") from None
+        raise Refused(400, f"Invalid JSON body: {error}") from None
     if not isinstance(body, Mapping):
-        raise _Refused(400, "The body must be a JSON object")
+        raise Refused(400, "The body must be a JSON object")
     return body
 
 
 def _config(body: Body) -> Body:
     config = body.get("config", body)
     if not isinstance(config, Mapping):
-        raise _Refused(400, "Runner config is required")
+        raise Refused(400, "Runner config is required")
     return config
 
 
@@ -242,7 +227,3 @@ def _result(report: CycleReport) -> Body:
     if report.skipped:
         return {"skipped": True, "reason": report.error}
     return {"ok": report.error is None, "actionCount": len(report.results), **report.line()}
-
-
-def _json(status: int, body: Body) -> Response:
-    return Response(jsontext.dumps(body), status, media_type="application/json")

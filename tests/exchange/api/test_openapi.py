@@ -15,18 +15,11 @@ from typing import Any
 
 import httpx
 import pytest
-import schemathesis
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
 
 from tests.exchange.api_world import World, world
 from tests.support.loop import until
+from tests.support.openapi_fuzz import fuzz, has_body, sent_query
 from trunkline.core.events import ToolRequested
 from trunkline.exchange.api.app import all_endpoints
 from trunkline.exchange.api.endpoint import ApiEndpoint
@@ -34,22 +27,19 @@ from trunkline.exchange.api.events import MEDIA_TYPE
 from trunkline.exchange.api.openapi import document
 from trunkline.exchange.settings import ROLES
 
-CHECKS: list[Any] = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-]
 #: Without the one that never ends.
 ENDPOINTS: dict[tuple[str, str], ApiEndpoint] = {
     (endpoint.method, endpoint.path): endpoint
     for endpoint in all_endpoints()
     if endpoint.answer.get("contentMediaType") != MEDIA_TYPE
 }
+DOCUMENT = document(ENDPOINTS.values())
 #: Requests for each route: enough to meet every kind of value once, and a run of a minute or two.
 FEW, MANY = 8, 100
-#: Mostly somebody who may do it.
-WHO = st.sampled_from(["admin", "admin", "admin", "admin", *ROLES, "nobody"])
+#: Whether it is about what exists, and who sends it: mostly somebody who may.
+HOW = st.tuples(
+    st.sampled_from([True, True, False]), st.sampled_from(["admin", "admin", "admin", "admin", *ROLES, "nobody"])
+)
 
 
 class Fuzzed:
@@ -60,7 +50,23 @@ class Fuzzed:
         self._net = net
         self._session = self._approval = ""
 
-    def make_real(self, case: Any) -> None:
+    def respond(self, case: Any, how: tuple[bool, str]) -> httpx.Response:
+        """Send what was made up."""
+        is_real, who = how
+        if is_real:
+            self._make_real(case)
+        found: httpx.Response = self._loop.run(
+            self._net.ask(
+                case.method,
+                case.formatted_path,
+                who=who,
+                params=sent_query(case),
+                content=json.dumps(case.body).encode() if has_body(case) else None,
+            )
+        )
+        return found
+
+    def _make_real(self, case: Any) -> None:
         """Let a request be about what exists."""
         self._loop.run(self._fill())
         if "id" in (case.path_parameters or {}):
@@ -86,20 +92,6 @@ class Fuzzed:
         (found,) = (await self._net.get(f"/api/approvals?session={id}")).json()["approvals"]
         self._approval = found["id"]
 
-    def send(self, case: Any, endpoint: ApiEndpoint, who: str) -> httpx.Response:
-        """Send what was made up."""
-        has_body = endpoint.body is not None and type(case.body).__name__ != "NotSet"
-        found: httpx.Response = self._loop.run(
-            self._net.ask(
-                case.method,
-                case.formatted_path,
-                who=who,
-                params={name: str(value) for name, value in (case.query or {}).items()},
-                content=json.dumps(case.body).encode() if has_body else None,
-            )
-        )
-        return found
-
 
 @pytest.fixture
 def fuzzed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[Fuzzed]:
@@ -113,41 +105,10 @@ def fuzzed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[Fuzzed]
             loop.run(opened.__aexit__(None, None, None))
 
 
-def fuzz(fuzzed: Fuzzed, rules: settings) -> int:
-    """Hold every route against its description. Returns how many requests were sent."""
-    schema = schemathesis.openapi.from_dict(document(ENDPOINTS.values()))
-    return sum(_held(fuzzed, rules, found) for found in schema.get_all_operations())
-
-
-def _held(fuzzed: Fuzzed, rules: settings, found: Any) -> int:
-    operation = found.ok()
-    endpoint = ENDPOINTS[operation.method.upper(), operation.path]
-    sent = 0
-
-    @rules
-    @given(case=operation.as_strategy(), is_real=st.sampled_from([True, True, False]), who=WHO)
-    def held(case: Any, is_real: bool, who: str) -> None:
-        nonlocal sent
-        sent += 1
-        if is_real:
-            fuzzed.make_real(case)
-        case.validate_response(fuzzed.send(case, endpoint, who), checks=CHECKS)
-
-    held()
-    return sent
-
-
-def rules(examples: int, *, derandomize: bool) -> settings:
-    """So many requests for each route, the same ones every time or not."""
-    unchecked = list(HealthCheck)
-    return settings(
-        max_examples=examples, deadline=None, database=None, derandomize=derandomize, suppress_health_check=unchecked
-    )
-
-
 @pytest.mark.slow
 def test_every_route_answers_as_the_description_says(fuzzed: Fuzzed) -> None:
-    assert fuzz(fuzzed, rules(FEW, derandomize=True)) > 2 * len(ENDPOINTS)
+    sent = fuzz(DOCUMENT, HOW, fuzzed.respond, examples=FEW, derandomize=True)
+    assert sent > 2 * len(ENDPOINTS)
 
 
 @pytest.mark.slow
@@ -155,4 +116,5 @@ def test_every_route_answers_as_the_description_says(fuzzed: Fuzzed) -> None:
 @pytest.mark.no_cover  # the routes of the test above, and only more requests
 @pytest.mark.timeout(600)
 def test_every_route_answers_as_the_description_says_for_a_long_time(fuzzed: Fuzzed) -> None:
-    assert fuzz(fuzzed, rules(MANY, derandomize=False)) > FEW * len(ENDPOINTS)
+    sent = fuzz(DOCUMENT, HOW, fuzzed.respond, examples=MANY, derandomize=False)
+    assert sent > FEW * len(ENDPOINTS)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.owner_world import Person, World
+from trunkline.base.asgi_answers import Refused
 from trunkline.network import challenges, wallets
-from trunkline.network.refusal import Refused
 from trunkline.wires.sns.codec import token_hash
 
 KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"

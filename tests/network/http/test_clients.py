@@ -8,9 +8,9 @@ import pytest
 from starlette.requests import Request
 
 from tests.network.world import World, world
+from trunkline.base.asgi_answers import Refused
 from trunkline.network.http import api_live
 from trunkline.network.http.clients import Clients
-from trunkline.network.refusal import Refused
 from trunkline.store.database import Database
 
 

@@ -15,29 +15,16 @@ from typing import Any
 
 import httpx
 import pytest
-import schemathesis
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
 
 from tests.network.world import OTHER, OWNER, World, world
-from trunkline.network.http.answers import JSON
+from tests.support.openapi_fuzz import fuzz, has_body, sent_query
+from trunkline.base.asgi_answers import JSON
 from trunkline.network.http.app import all_endpoints
 from trunkline.network.http.endpoint import Endpoint
 from trunkline.network.http.openapi import document
 from trunkline.network.open_database import open_database
 
-CHECKS: list[Any] = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-]
 ADMIN_KEY = "the-administrators-key"
 #: Without those that never end.
 ENDPOINTS: dict[tuple[str, str], Endpoint] = {
@@ -45,9 +32,11 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
     for endpoint in all_endpoints()
     if (endpoint.answer or {}).get("contentMediaType", JSON) == JSON
 }
+DOCUMENT = document(ENDPOINTS.values())
 #: Requests for each route: enough to meet every kind of value once, and a run of some minutes.
 FEW, MANY = 6, 50
-MOSTLY = st.sampled_from([True, True, True, False])
+#: Which of the things that exist it is about, or, in the last case, about none; and whether it proves who sends it.
+HOW = st.tuples(st.integers(0, 3), st.sampled_from([True, True, True, False]))
 
 
 class Fuzzed:
@@ -58,7 +47,14 @@ class Fuzzed:
         self._net = net
         loop.run(self._fill())
 
-    def make_real(self, case: Any, pick: int) -> None:
+    def respond(self, case: Any, how: tuple[int, bool]) -> httpx.Response:
+        """Send what was made up."""
+        pick, authorised = how
+        if pick < 3:
+            self._make_real(case, pick)
+        return self._loop.run(self._sent(case, ENDPOINTS[case.method.upper(), case.path], authorised))
+
+    def _make_real(self, case: Any, pick: int) -> None:
         """Let a request be about what exists."""
         kind = case.path.split("/")[2]
         for name in case.path_parameters or ():
@@ -67,10 +63,6 @@ class Fuzzed:
             if isinstance(members, dict):
                 for name in members:
                     self._replace(members, name, name, pick)
-
-    def send(self, case: Any, endpoint: Endpoint, authorised: bool) -> httpx.Response:
-        """Send what was made up."""
-        return self._loop.run(self._sent(case, endpoint, authorised))
 
     async def _fill(self) -> None:
         """A community with all that belongs to one. Done anew when the requests have taken it away."""
@@ -93,15 +85,13 @@ class Fuzzed:
             members[name] = choices[pick % len(choices)]
 
     async def _sent(self, case: Any, endpoint: Endpoint, authorised: bool) -> httpx.Response:
-        has_body = endpoint.body is not None and type(case.body).__name__ != "NotSet"
-        body = case.body if has_body else {}
-        headers = await self._headers(endpoint, body) if authorised else {}
+        body = case.body if has_body(case) else {}
         return await self._net.client.request(
             case.method,
             case.formatted_path,
-            params={name: str(value) for name, value in (case.query or {}).items()},
-            headers=headers,
-            content=json.dumps(body).encode() if has_body else None,
+            params=sent_query(case),
+            headers=await self._headers(endpoint, body) if authorised else {},
+            content=json.dumps(body).encode() if has_body(case) else None,
         )
 
     async def _headers(self, endpoint: Endpoint, body: Any) -> dict[str, str]:
@@ -129,41 +119,10 @@ def fuzzed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[Fuzzed]
             loop.run(database.close())
 
 
-def fuzz(fuzzed: Fuzzed, rules: settings) -> int:
-    """Hold every route against its description. Returns how many requests were sent."""
-    schema = schemathesis.openapi.from_dict(document(ENDPOINTS.values()))
-    return sum(_held(fuzzed, rules, found) for found in schema.get_all_operations())
-
-
-def _held(fuzzed: Fuzzed, rules: settings, found: Any) -> int:
-    operation = found.ok()
-    endpoint = ENDPOINTS[operation.method.upper(), operation.path]
-    sent = 0
-
-    @rules
-    @given(case=operation.as_strategy(), pick=st.integers(0, 3), authorised=MOSTLY)
-    def held(case: Any, pick: int, authorised: bool) -> None:
-        nonlocal sent
-        sent += 1
-        if pick < 3:
-            fuzzed.make_real(case, pick)
-        case.validate_response(fuzzed.send(case, endpoint, authorised), checks=CHECKS)
-
-    held()
-    return sent
-
-
-def rules(examples: int, *, derandomize: bool) -> settings:
-    """So many requests for each route, the same ones every time or not."""
-    unchecked = list(HealthCheck)
-    return settings(
-        max_examples=examples, deadline=None, database=None, derandomize=derandomize, suppress_health_check=unchecked
-    )
-
-
 @pytest.mark.slow
 def test_every_route_answers_as_the_description_says(fuzzed: Fuzzed) -> None:
-    assert fuzz(fuzzed, rules(FEW, derandomize=True)) > 2 * len(ENDPOINTS)
+    sent = fuzz(DOCUMENT, HOW, fuzzed.respond, examples=FEW, derandomize=True)
+    assert sent > 2 * len(ENDPOINTS)
 
 
 @pytest.mark.slow
@@ -171,4 +130,5 @@ def test_every_route_answers_as_the_description_says(fuzzed: Fuzzed) -> None:
 @pytest.mark.no_cover  # the routes of the test above, and only more requests
 @pytest.mark.timeout(600)
 def test_every_route_answers_as_the_description_says_for_a_long_time(fuzzed: Fuzzed) -> None:
-    assert fuzz(fuzzed, rules(MANY, derandomize=False)) > FEW * len(ENDPOINTS)
+    sent = fuzz(DOCUMENT, HOW, fuzzed.respond, examples=MANY, derandomize=False)
+    assert sent > FEW * len(ENDPOINTS)

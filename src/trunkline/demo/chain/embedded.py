@@ -16,6 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from trunkline.base import asgi
+from trunkline.base.asgi_answers import Refused
+from trunkline.base.asgi_body import bounded_body
 from trunkline.base.extras import adding
 from trunkline.base.hosts import REFUSED, Hosts
 from trunkline.core.faults import ConfigError
@@ -128,16 +130,11 @@ class EmbeddedChain:
         # Else any page in a browser of this machine could ask: for this type a browser first asks whether it may.
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
             return PlainTextResponse(f"The content type must be {_JSON}.", 415)
-        body = bytearray()
         try:
-            async with asyncio.timeout(BODY_SECONDS):
-                async for piece in request.stream():
-                    body += piece
-                    if len(body) > MOST_BODY_BYTES:
-                        return PlainTextResponse("The request is too large.", 413)
-        except TimeoutError:
-            return PlainTextResponse(f"The request took longer than {BODY_SECONDS:g} seconds.", 408)
-        data = await self._work(lambda evm: reply(evm, bytes(body)))
+            body = await bounded_body(request, MOST_BODY_BYTES, BODY_SECONDS)
+        except Refused as refused:
+            return PlainTextResponse(f"{refused.message}.", refused.status, refused.headers)
+        data = await self._work(lambda evm: reply(evm, body))
         return Response(data, media_type=_JSON)
 
 

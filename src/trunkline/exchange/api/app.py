@@ -11,11 +11,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from trunkline.base.asgi_answers import answer
 from trunkline.base.asgi_last_resort import LastResort
 from trunkline.exchange.api import agents, approvals, events, metrics, sessions, stories
 from trunkline.exchange.api.auth import OPEN, ApiNames, KnownPeople, Local, person
 from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint
-from trunkline.exchange.api.errors import HANDLERS, ApiRefused, answer, error
+from trunkline.exchange.api.errors import HANDLERS, ApiRefused, error
 from trunkline.exchange.api.events import EventStreams
 from trunkline.exchange.api.openapi import document
 from trunkline.exchange.api.schemas import FLAG, obj

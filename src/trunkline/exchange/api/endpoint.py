@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from trunkline.base import jsontext, shapes
+from trunkline.base.asgi_answers import Refused
+from trunkline.base.asgi_body import bounded_body
 from trunkline.base.shapes import ShapeError
 from trunkline.base.values import Value
 from trunkline.exchange.api.errors import ApiRefused
@@ -72,30 +74,16 @@ class ApiCall:
         Raises:
             Refused: 400 if it is not, 408 if it does not arrive, 413 if it is too large.
         """
-        data = await self._read()
         try:
+            data = await bounded_body(self.request, MAX_BODY, BODY_SECONDS)
             value = _parsed(data) if len(data) < BESIDE_FROM else await asyncio.to_thread(_parsed, data)
             return shapes.decode(kind, value)
+        except Refused as refused:
+            raise ApiRefused(refused.status, f"{refused.message}.", headers=refused.headers) from None
         except ShapeError as error:
             raise ApiRefused(400, f"{error}." if error.path else f"The body {error}.") from None
         except ValueError as error:
             raise ApiRefused(400, f"The body is not JSON: {error}.") from None
-
-    async def _read(self) -> bytes:
-        declared = self.request.headers.get("content-length", "")
-        if declared.isdecimal() and (len(declared) > len(str(MAX_BODY)) or int(declared) > MAX_BODY):
-            raise _too_large()
-        data = bytearray()
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                async for chunk in self.request.stream():
-                    data += chunk
-                    if len(data) > MAX_BODY:
-                        raise _too_large()
-        except TimeoutError:
-            text = f"The body did not arrive within {BODY_SECONDS} s."
-            raise ApiRefused(408, text, headers={"Connection": "close"}) from None
-        return bytes(data)
 
 
 #: What answers: the members of a JSON object, or a response.
@@ -136,9 +124,3 @@ def number(what: str, text: str, least: int, most: int = MAX_NUMBER) -> int:
 
 def _parsed(data: bytes) -> Any:
     return jsontext.loads(data, max_values=MAX_VALUES)
-
-
-def _too_large() -> ApiRefused:
-    # What is left of the body is not read: the connection cannot be used again.
-    text = f"The body must have {MAX_BODY} bytes or fewer."
-    return ApiRefused(413, text, headers={"Connection": "close"})

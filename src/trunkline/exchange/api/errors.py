@@ -18,16 +18,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from trunkline.base import jsontext
+from trunkline.base.asgi_answers import Refused, answer
 from trunkline.core.fault_table import form_of
 from trunkline.core.faults import AgentFailed, BudgetExceeded, Fault
 from trunkline.exchange.approvals import AlreadyDecided, State
-from trunkline.network.refusal import Refused
 from trunkline.store.database import Conflict, DatabaseGone
 
 logger = logging.getLogger(__name__)
-
-JSON = "application/json"
 
 #: When to ask again while the database or an agent does not answer, in seconds.
 RETRY_SECONDS = 5
@@ -44,11 +41,6 @@ class ApiRefused(Refused):
     ) -> None:
         super().__init__(status, message, headers)
         self.code = code or _name(status)
-
-
-def answer(members: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A JSON object as a response."""
-    return Response(jsontext.dumps(members), status, headers, JSON)
 
 
 def error(refused: ApiRefused, **more: Any) -> Response:

@@ -7,13 +7,14 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from trunkline.base.asgi_answers import answer
 from trunkline.base.values import Value
 from trunkline.base.vocabulary import MODES, Mode
 from trunkline.core.events import UserMessage
 from trunkline.core.faults import SessionNotFound
 from trunkline.core.turns import State
 from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint
-from trunkline.exchange.api.errors import ApiRefused, answer
+from trunkline.exchange.api.errors import ApiRefused
 from trunkline.exchange.api.schemas import COUNT, FLAG, MOMENT, TEXT, array, maybe, obj
 from trunkline.exchange.live_session import LiveSession
 from trunkline.exchange.session_rows import LISTED, MOST_LISTED, SessionRow

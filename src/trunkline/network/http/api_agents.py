@@ -7,6 +7,7 @@ from typing import Any
 
 from starlette.requests import Request
 
+from trunkline.base.asgi_answers import Refused
 from trunkline.network import agents, context, nonces
 from trunkline.network.credentials import RegisteredAgent
 from trunkline.network.http import auth, schemas
@@ -15,7 +16,6 @@ from trunkline.network.http.endpoint import Endpoint
 from trunkline.network.http.schemas import ID, MOMENT, TEXT, array, maybe, obj
 from trunkline.network.network import Network
 from trunkline.network.numbers import count
-from trunkline.network.refusal import Refused
 from trunkline.network.texts import iso, text
 from trunkline.store.database import Transaction
 from trunkline.wires.sns.messages import RUNNER_TOKEN

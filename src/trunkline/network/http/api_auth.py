@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from trunkline.base.asgi_answers import Refused
 from trunkline.network import audit, challenges, owner_sessions, registrations
 from trunkline.network.challenges import Challenge, Scope
 from trunkline.network.http import schemas, shapes
@@ -12,7 +13,6 @@ from trunkline.network.http.auth import owner_wallet
 from trunkline.network.http.bodies import object_body
 from trunkline.network.http.endpoint import Endpoint
 from trunkline.network.network import Network
-from trunkline.network.refusal import Refused
 from trunkline.network.texts import iso, text
 from trunkline.network.wallets import signer, wallet
 from trunkline.store.database import Row, Transaction

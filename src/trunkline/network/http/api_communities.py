@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from trunkline.base.asgi_answers import Refused
 from trunkline.network import bans, communities, policies
 from trunkline.network.http import schemas, shapes
 from trunkline.network.http.auth import owner_wallet
@@ -12,7 +13,6 @@ from trunkline.network.http.bodies import object_body
 from trunkline.network.http.endpoint import Endpoint
 from trunkline.network.http.owners import acting_wallet, session_wallet
 from trunkline.network.network import Network
-from trunkline.network.refusal import Refused
 from trunkline.network.texts import iso, limited, text
 from trunkline.network.wallets import FIXED_MESSAGE, wallet
 

@@ -11,6 +11,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from trunkline.base.asgi_answers import Refused
 from trunkline.network import agent_secrets, agents, context, published
 from trunkline.network.credentials import RegisteredAgent
 from trunkline.network.http import auth, schemas
@@ -19,7 +20,6 @@ from trunkline.network.http.endpoint import Endpoint
 from trunkline.network.http.schemas import FLAG, ID, MOMENT, TEXT, array, maybe, obj, part
 from trunkline.network.network import Network
 from trunkline.network.numbers import count
-from trunkline.network.refusal import Refused
 from trunkline.network.texts import text
 from trunkline.store.database import Transaction
 

@@ -12,13 +12,13 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from trunkline.base import jsontext
+from trunkline.base.asgi_answers import Refused
 from trunkline.network import feeds
 from trunkline.network.http.clients import Clients
 from trunkline.network.http.endpoint import Endpoint
 from trunkline.network.live import Hint, Watcher
 from trunkline.network.network import Network
 from trunkline.network.numbers import count
-from trunkline.network.refusal import Refused
 
 #: How often a silent stream says that it is alive: sooner than proxies give up, which is after 30 s or so.
 HEARTBEAT_SECONDS = 15

@@ -10,14 +10,14 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from trunkline.base.asgi_answers import Refused, answer
 from trunkline.network import audit, feeds, mentions, user_errors
-from trunkline.network.http import answers, schemas
+from trunkline.network.http import schemas
 from trunkline.network.http.bodies import object_body
 from trunkline.network.http.endpoint import Endpoint
 from trunkline.network.http.schemas import COUNT, FLAG, ID, MOMENT, TEXT, array, maybe, obj, part
 from trunkline.network.network import Network
 from trunkline.network.numbers import count
-from trunkline.network.refusal import Refused
 from trunkline.network.searching import MAX_QUERY
 from trunkline.network.texts import text
 from trunkline.store.database import Transaction
@@ -111,7 +111,7 @@ async def report_user_error(network: Network, request: Request) -> Members | Res
     except OSError as error:
         logger.warning("an error of a browser could not be kept: %s", error)
         written = False
-    return {"ok": True} if written else answers.answer({"ok": False}, 202)
+    return {"ok": True} if written else answer({"ok": False}, 202)
 
 
 def _text(request: Request, name: str) -> str:

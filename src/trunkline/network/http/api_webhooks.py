@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from trunkline.base.asgi_answers import Refused
 from trunkline.network import communities, feeds, webhooks
 from trunkline.network.http import schemas, shapes
 from trunkline.network.http.auth import owner_wallet
 from trunkline.network.http.bodies import object_body
 from trunkline.network.http.endpoint import Endpoint
 from trunkline.network.network import Network
-from trunkline.network.refusal import Refused
 from trunkline.network.texts import text
 from trunkline.store.database import Row, Transaction
 

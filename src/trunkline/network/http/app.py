@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from trunkline.base.asgi_answers import JSON, answer, error
 from trunkline.base.asgi_last_resort import LastResort
 from trunkline.base.hosts import Hosts
 from trunkline.network.http import (
-    answers,
     api_admin,
     api_agents,
     api_auth,
@@ -75,7 +75,7 @@ def application(network: Network, listen: str = "127.0.0.1") -> Starlette:
         Middleware(OwnNames, hosts=Hosts.of(listen, known)),
         Middleware(Headers, origin=settings.app_origin, page_policy=CONTENT_SECURITY_POLICY),
         # Plain: what is broken may be the pages.
-        Middleware(LastResort, answer=answers.error(500, "Internal error")),
+        Middleware(LastResort, answer=error(500, "Internal error")),
         Middleware(WithoutNul),
     ]
     app = Starlette(routes=routes, middleware=middleware, exception_handlers=HANDLERS)
@@ -103,10 +103,10 @@ def _api_routes(network: Network, endpoints: Iterable[Endpoint], housekeeping: H
         Route(path, _answering(network, methods, housekeeping), methods=list(methods))
         for path, methods in sorted(by_path.items(), key=_turn)
     ]
-    described = answers.answer(document(endpoints)).body
+    described = answer(document(endpoints)).body
 
     async def openapi(request: Request) -> Response:
-        return Response(described, media_type=answers.JSON)
+        return Response(described, media_type=JSON)
 
     return [*routes, Route("/api/openapi.json", openapi)]
 
@@ -116,7 +116,7 @@ def _answering(network: Network, methods: Mapping[str, Endpoint], housekeeping: 
         endpoint = methods["GET" if request.method == "HEAD" else request.method]
         await housekeeping.if_due()
         result = await endpoint.handler(network, request)
-        return result if isinstance(result, Response) else answers.answer(result)
+        return result if isinstance(result, Response) else answer(result)
 
     return answering
 
@@ -125,11 +125,11 @@ def _probes(network: Network) -> list[BaseRoute]:
     """For whoever supervises the process: whether it lives, and whether it can do its work."""
 
     async def livez(request: Request) -> Response:
-        return answers.answer({"ok": True})
+        return answer({"ok": True})
 
     async def readyz(request: Request) -> Response:
         await network.database.read(_asked)
-        return answers.answer({"ok": True})
+        return answer({"ok": True})
 
     return [Route("/livez", livez), Route("/readyz", readyz)]
 

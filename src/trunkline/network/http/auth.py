@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
+from trunkline.base.asgi_answers import Refused
 from trunkline.network.credentials import CredentialStore, RegisteredAgent, banned
 from trunkline.network.http.bodies import signed_body
 from trunkline.network.network import Network
 from trunkline.network.rates import TOO_OFTEN
-from trunkline.network.refusal import Refused
 from trunkline.store.database import Transaction
 from trunkline.wires.sns import codec, serve
 from trunkline.wires.sns.messages import NONCE, RUNNER_TOKEN, SIGNATURE, TIMESTAMP

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
+from trunkline.base.asgi_answers import Refused
+from trunkline.base.asgi_body import bounded_body
 from trunkline.core.faults import RemoteProtocolError
-from trunkline.network.refusal import Refused
 from trunkline.wires.sns import codec
 
 T = TypeVar("T")
@@ -72,25 +73,8 @@ async def raw_body(request: Request) -> bytes:
     Raises:
         Refused: 408 if they do not arrive in time, 413 if there are too many.
     """
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and (len(declared) > len(str(codec.MAX_BODY)) or int(declared) > codec.MAX_BODY):
-        raise _too_large()
-    data = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.stream():
-                data += chunk
-                if len(data) > codec.MAX_BODY:
-                    raise _too_large()
-    except TimeoutError:
-        raise Refused(408, f"The body did not arrive within {BODY_SECONDS} s", {"Connection": "close"}) from None
-    return bytes(data)
+    return await bounded_body(request, codec.MAX_BODY, BODY_SECONDS)
 
 
 async def _beside(work: Callable[[bytes], T], data: bytes) -> T:
     return work(data) if len(data) < BESIDE_FROM else await asyncio.to_thread(work, data)
-
-
-def _too_large() -> Refused:
-    # What is left of the body is not read: the connection cannot be used again.
-    return Refused(413, f"The body must have {codec.MAX_BODY} bytes or fewer", {"Connection": "close"})

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from trunkline.base import asgi_answers
 from trunkline.base.hosts import REFUSED, Hosts
-from trunkline.network.http import answers
 
 #: One household or one machine in the sixth version of the protocol: it chooses the other 64 bits as it likes.
 _HOME_BITS = 64
@@ -34,7 +34,7 @@ class OwnNames:
         if scope["type"] != "http" or self._hosts.allow_scope(scope):
             await self._app(scope, receive, send)
         else:
-            await answers.error(403, f"{REFUSED}: this network is not known by that name. {_HINT}")(
+            await asgi_answers.error(403, f"{REFUSED}: this network is not known by that name. {_HINT}")(
                 scope, receive, send
             )
 

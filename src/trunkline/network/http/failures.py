@@ -16,10 +16,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trunkline.network.http import answers
+from trunkline.base import asgi_answers
+from trunkline.base.asgi_answers import Refused
 from trunkline.network.http.cors import is_api_path
 from trunkline.network.pages.rendering import problem
-from trunkline.network.refusal import Refused
 from trunkline.store.database import Conflict, DatabaseGone
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class WithoutNul:
 async def said(request: Request, status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
     """A refusal in the form that the other side reads."""
     if is_api_path(request.url.path):
-        return answers.error(status, message, headers)
+        return asgi_answers.error(status, message, headers)
     page = await problem(status, HTTPStatus(status).phrase, message)
     page.headers.update(headers or {})
     return page

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from http import HTTPStatus
 from typing import Any
 
-from trunkline import __version__
-from trunkline.network.http.answers import JSON
+from trunkline.base import openapi
 from trunkline.network.http.endpoint import Auth, Endpoint
-
-_PARAMETER = re.compile(r"\{(\w+)\}")
 
 _RUNNER: dict[str, list[str]] = {"runnerToken": [], "agentId": []}
 _SIGNED = {**_RUNNER, "nonce": [], "timestamp": [], "signature": []}
@@ -55,19 +50,13 @@ _ERROR = {
 
 def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     """All routes, as OpenAPI describes them."""
-    paths: dict[str, dict[str, Any]] = {}
-    for endpoint in endpoints:
-        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "Agent social network",
-            "version": __version__,
-            "description": "Agents write through signed requests; people read, answer and moderate.",
-        },
-        "paths": dict(sorted(paths.items())),
-        "components": {"securitySchemes": _SCHEMES, "schemas": {"Error": _ERROR}},
-    }
+    return openapi.document(
+        "Agent social network",
+        "Agents write through signed requests; people read, answer and moderate.",
+        ((endpoint.method, endpoint.path, _operation(endpoint)) for endpoint in endpoints),
+        error=_ERROR,
+        schemes=_SCHEMES,
+    )
 
 
 def statuses(endpoint: Endpoint) -> list[int]:
@@ -83,43 +72,17 @@ def statuses(endpoint: Endpoint) -> list[int]:
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
-    operation: dict[str, Any] = {
-        "operationId": _operation_id(endpoint),
-        "summary": endpoint.summary,
-        "tags": [endpoint.tag],
-        "parameters": _parameters(endpoint),
-        "security": _SECURITY[endpoint.auth],
-        "responses": {"200": _success(endpoint)} | {str(status): _failure(status) for status in statuses(endpoint)},
-    }
-    if endpoint.body is not None:
-        operation["requestBody"] = {"required": True, "content": {JSON: {"schema": endpoint.body}}}
-    return operation
-
-
-def _operation_id(endpoint: Endpoint) -> str:
-    return "_".join([endpoint.method.lower(), *re.findall(r"\w+", endpoint.path.removeprefix("/api"))])
-
-
-def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
-    text = {"type": "string"}
-    in_path = [
-        {"name": name, "in": "path", "required": True, "schema": text} for name in _PARAMETER.findall(endpoint.path)
-    ]
-    in_query = [
-        {"name": name, "in": "query", "required": False, "schema": text, "description": meaning}
-        for name, meaning in (endpoint.query or {}).items()
-    ]
-    return in_path + in_query
-
-
-def _success(endpoint: Endpoint) -> dict[str, Any]:
-    schema = dict(endpoint.answer or {"type": "object"})
-    media_type = schema.pop("contentMediaType", JSON)
-    return {"description": "Done", "content": {media_type: {"schema": schema}}}
-
-
-def _failure(status: int) -> dict[str, Any]:
-    return {
-        "description": HTTPStatus(status).phrase,
-        "content": {JSON: {"schema": {"$ref": "#/components/schemas/Error"}}},
-    }
+    return openapi.operation(
+        endpoint.method,
+        endpoint.path,
+        summary=endpoint.summary,
+        tags=[endpoint.tag],
+        security=_SECURITY[endpoint.auth],
+        query={
+            name: {"schema": {"type": "string"}, "description": meaning}
+            for name, meaning in (endpoint.query or {}).items()
+        },
+        body=endpoint.body,
+        answer=endpoint.answer or {"type": "object"},
+        refusals=statuses(endpoint),
+    )

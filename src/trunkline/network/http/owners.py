@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trunkline.base.asgi_answers import Refused
 from trunkline.network.http.auth import owner_wallet
 from trunkline.network.network import Network
-from trunkline.network.refusal import Refused
 from trunkline.network.wallets import signer
 
 if TYPE_CHECKING:

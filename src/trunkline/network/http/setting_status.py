@@ -11,13 +11,13 @@ from typing import Any
 
 from starlette.requests import Request
 
+from trunkline.base.asgi_answers import Refused
 from trunkline.base.values import Value
 from trunkline.network import statuses
 from trunkline.network.credentials import RegisteredAgent
 from trunkline.network.http import auth
 from trunkline.network.http.bodies import signed_body
 from trunkline.network.network import Network
-from trunkline.network.refusal import Refused
 from trunkline.store.database import Row, Transaction
 from trunkline.wires.sns.messages import RequestStatus
 

@@ -15,13 +15,13 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from trunkline.base import pages
+from trunkline.base.asgi_answers import Refused
 from trunkline.network import feeds
 from trunkline.network.network import Network
 from trunkline.network.pages import atom, reading
 from trunkline.network.pages.markdown import Renderer
 from trunkline.network.pages.policy import local_path
 from trunkline.network.pages.rendering import page
-from trunkline.network.refusal import Refused
 from trunkline.network.searching import MAX_QUERY
 from trunkline.store.database import Transaction
 
