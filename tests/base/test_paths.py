@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import stat
@@ -106,3 +107,25 @@ def test_a_file_in_the_place_of_a_directory_is_an_error(tmp_path: Path) -> None:
 def test_asking_for_a_directory_does_not_make_it(tmp_path: Path) -> None:
     paths.sessions_dir({"TRUNKLINE_HOME": str(tmp_path / "home")})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_system_says_of_a_file_is_a_sentence_without_its_number(tmp_path: Path) -> None:
+    error = FileNotFoundError(errno.ENOENT, "No such file or directory", str(tmp_path / "x"))
+    assert paths.unusable(error) == f"Cannot use `{tmp_path / 'x'}`: No such file or directory."
+    assert paths.unusable(OSError(errno.EIO, "Input/output error")) == "Input/output error."
+    assert paths.unusable(paths.HomeUnknown("There is no home.")) == "There is no home."
+
+
+@pytest.mark.parametrize(
+    ("path", "variable"),
+    [
+        ("/s/home/sessions/x.log", "TRUNKLINE_HOME"),
+        ("/s", "TRUNKLINE_HOME"),
+        ("/k/models", "TRUNKLINE_CACHE"),
+        ("/elsewhere", None),
+        ("/", None),
+    ],
+)
+def test_only_files_of_ours_are_moved_by_a_variable(path: str, variable: str | None) -> None:
+    told = paths.elsewhere(path, {"TRUNKLINE_HOME": "/s/home", "TRUNKLINE_CACHE": "/k"})
+    assert told == ("" if variable is None else f"Set `{variable}` to a directory in which you can write.")

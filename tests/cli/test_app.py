@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -44,6 +46,35 @@ def test_a_home_that_cannot_be_used_is_told_in_a_line(
     assert run() == 1
     told = " ".join(capsys.readouterr().err.split())
     assert told == "Error: There is no home directory. Set `HOME` or `TRUNKLINE_HOME` to an absolute path."
+
+
+@pytest.mark.parametrize(
+    ("variable", "arguments"),
+    [
+        ("TRUNKLINE_HOME", ["chat", "echo", "-p", "hi"]),
+        ("TRUNKLINE_HOME", ["network", "serve", "--listen", "127.0.0.1:0"]),
+        ("TRUNKLINE_HOME", ["bridge", "run", "terminal", "--agent", "echo"]),
+        ("TRUNKLINE_HOME", ["up"]),
+        ("TRUNKLINE_HOME", ["up", "--config", "trunkline.toml"]),
+        ("TRUNKLINE_CACHE", ["models", "pull", "piper-joe"]),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_told_with_the_variable_that_names_another(
+    variable: str,
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "trunkline.toml").write_text("[agents.e]\nagent = 'echo'\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(variable, "/proc/nope")
+    monkeypatch.setattr(sys, "argv", ["trunkline", *arguments])
+    with suppress(SystemExit):
+        assert run() == 1
+    told = " ".join(capsys.readouterr().err.split())
+    assert told.endswith(f": No such file or directory. Set `{variable}` to a directory in which you can write.")
+    assert "Errno" not in told
 
 
 def test_escapes_in_what_was_typed_are_shown_and_not_obeyed(

@@ -97,8 +97,15 @@ async def test_a_package_that_is_missing_is_told_with_the_command_that_adds_it(
     assert (found.what, "install" in found.mend) == ("packages", True)
 
 
-async def test_a_home_that_cannot_be_made_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # As somebody who is not root sees it.
-    monkeypatch.setattr("os.access", lambda path, mode: path != "/proc")
-    (found,) = await wrong(tmp_path, FILE.replace('"home"', '"/proc/home"'))
-    assert found.what == "home"
+async def test_a_home_that_cannot_be_made_is_told_also_to_root(tmp_path: Path) -> None:
+    (found,) = await wrong(tmp_path, FILE.replace('"home"', '"/proc/home/of/it"'))
+    assert (found.what, found.mend) == ("home", "Name another `home` in the file.")
+    assert found.told == "/proc/home/of/it cannot be made: No such file or directory"
+
+
+async def test_a_home_that_cannot_be_made_by_default_is_moved_by_its_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRUNKLINE_HOME", "/proc/nope")
+    (found,) = await wrong(tmp_path, FILE.replace('home = "home"\n', ""), {"TRUNKLINE_HOME": "/proc/nope"})
+    assert found.mend == "Set `TRUNKLINE_HOME` to a directory in which you can write."

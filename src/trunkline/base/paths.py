@@ -9,7 +9,7 @@ The cache is not under `TRUNKLINE_HOME`: what was fetched once serves every home
 so does a relative path in an `XDG_` variable, as its specification demands. In our own two variables `~` and
 relative paths are understood.
 
-Nothing here makes a directory except `ensure_dir`.
+Nothing here makes a directory except `ensure_dir`. What cannot be used there is told by `unusable`.
 """
 
 from __future__ import annotations
@@ -52,6 +52,34 @@ def homely(place: str) -> str:
     """A directory as its owner writes it, for lists and first lines."""
     home = os.path.expanduser("~")
     return f"~{place[len(home) :]}" if place == home or place.startswith(home + os.sep) else place
+
+
+def unusable(error: OSError) -> str:
+    """What the system says of a file, as a sentence. For one of ours, it ends with the variable that moves it."""
+    reason = error.strerror or str(error)
+    if not isinstance(error.filename, str | bytes):
+        return reason if reason.endswith(".") else f"{reason}."
+    file = os.fsdecode(error.filename)
+    return f"Cannot use `{file}`: {reason}. {elsewhere(file)}".rstrip()
+
+
+def elsewhere(path: str, environ: Mapping[str, str] = os.environ) -> str:
+    """Which variable to set so that others than this path are used; empty for one that is not ours."""
+    path = os.path.abspath(path)
+    for variable, place in (
+        ("TRUNKLINE_CACHE", cache_dir),
+        ("TRUNKLINE_HOME", state_dir),
+        ("TRUNKLINE_HOME", config_dir),
+    ):
+        try:
+            own = place(environ)
+        except HomeUnknown:
+            continue
+        common = os.path.commonpath((own, path))
+        # What cannot be made may be a directory above ours.
+        if common == own or (common == path and not os.path.isdir(path)):
+            return f"Set `{variable}` to a directory in which you can write."
+    return ""
 
 
 def ensure_dir(path: str) -> tuple[str, ...]:

@@ -88,14 +88,17 @@ def _serve_people() -> int:
 
 
 def _open_streams() -> None:
-    """Open those of the three standard streams that are closed, on nothing.
+    """Open standard input and standard error on nothing where they are closed, and watch standard output.
 
     Else the next file that is opened would take the number of one, and what is meant for people would end up in it.
     """
-    for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+    for fd, name, mode in ((0, "stdin", "r"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
             null = os.open(os.devnull, os.O_RDWR)
             if null != fd:
                 os.dup2(null, fd)
                 os.close(null)
             setattr(sys, name, os.fdopen(fd, mode, encoding="utf-8", closefd=False))
+    from trunkline.cli import standard_output
+
+    standard_output.watch()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from trunkline.agents import registry
 from trunkline.base.claim import claim
-from trunkline.base.paths import HomeUnknown
+from trunkline.base.paths import unusable
 from trunkline.base.writing import EXIT_BROKEN_PIPE, write_all, write_or_drop
 from trunkline.cli import agent_options, opening
 from trunkline.cli.agent_options import EXIT_FAILED, EXIT_USAGE
@@ -114,11 +114,10 @@ def main(arguments: list[str]) -> NoReturn:
         _fail(writing, streaming, redactor.text(str(error)), EXIT_USAGE)
     except Fault as fault:
         _fail(writing, streaming, redactor.text(str(fault)), EXIT_FAILED, retryable=fault.retryable)
-    except HomeUnknown as error:
-        _fail(writing, streaming, str(error), EXIT_FAILED)
+    except OSError as error:
+        _fail(writing, streaming, redactor.text(unusable(error)), EXIT_FAILED)
     except Exception as error:
-        if not isinstance(error, OSError):
-            logger.exception("the agent could not be started, or failed badly")
+        logger.exception("the agent could not be started, or failed badly")
         _fail(writing, streaming, redactor.text(f"{type(error).__name__}: {error}"), EXIT_FAILED)
 
 

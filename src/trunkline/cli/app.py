@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from importlib import import_module
@@ -12,6 +11,8 @@ import click
 from trunkline import __version__
 from trunkline.base.nearest import nearest
 from trunkline.base.paths import HomeUnknown
+from trunkline.cli import standard_output
+from trunkline.cli.explained import explanation
 
 #: Command name -> module in this folder; each has a `click` command named `command`.
 COMMANDS = {
@@ -73,9 +74,6 @@ Completion in your shell, for bash (else zsh_source, fish_source):
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
-
-#: What is wrong with standard output, and not with this program: no room, a disk or a terminal that is gone.
-_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 class LazyGroup(click.Group):
@@ -147,19 +145,16 @@ def app() -> None:
 def run() -> int:
     """Run the command that the arguments name; gives the exit code.
 
-    Neither Ctrl-C nor an output that cannot be written is worth a traceback.
+    Neither Ctrl-C nor a file or an output that cannot be used is worth a traceback.
     """
     try:
         code = _run()
         if code == 0:
             sys.stdout.flush()
-    except HomeUnknown as error:
-        _complain(f"Error: {error}")
-        code = EXIT_FAILED
     except OSError as error:
-        if error.errno not in _UNWRITABLE:
+        if not (isinstance(error, HomeUnknown) or error.filename or standard_output.lost()):
             raise
-        _complain(f"Error: Standard output cannot be written: {error.strerror}.")
+        _complain(f"Error: {explanation(error)}")
         code = EXIT_FAILED
     finally:
         _forget_unwritten()

@@ -29,7 +29,7 @@ R = TypeVar("R")
 EXIT_FAILED = 1
 
 #: Faults tell the file that they are about, where a setting is wrong.
-_explained = explained_as(lambda error: chat_settings.with_file(str(error)))
+_explained = explained_as(chat_settings.with_file)
 
 
 def _agents(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

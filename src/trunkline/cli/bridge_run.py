@@ -18,6 +18,7 @@ from trunkline.chat.platform import OnStandardOutput
 from trunkline.chat.platforms import made, senders_of
 from trunkline.chat.settings import BridgeSettings
 from trunkline.cli.agent_options import log_to_stderr
+from trunkline.cli.standard_output import unwritten
 from trunkline.core.faults import Fault
 
 logger = logging.getLogger(__name__)
@@ -164,7 +165,7 @@ class _Ends:
             self._end(_SIGNAL_EXIT + signal.SIGPIPE)
             return
         if self.code is None:
-            _tell(f"Error: Standard output cannot be written: {error.strerror or error}.")
+            _tell(f"Error: {unwritten(error)}")
         self._end(EXIT_FAILED)
 
     def _on_signal(self, number: int) -> None:

@@ -22,6 +22,7 @@ from trunkline.base.writing import EXIT_BROKEN_PIPE, write_or_drop
 from trunkline.cli import trace
 from trunkline.cli.chat_session import ChatOptions, TerminalSession, opening, resume_command
 from trunkline.cli.logged import logged
+from trunkline.cli.standard_output import unwritten
 from trunkline.cli.terminal import words
 from trunkline.cli.transcript import tokens
 from trunkline.cli.wrapping import commands_apart
@@ -297,8 +298,8 @@ class _Output:
         elif self._form == "text" and self._text and not self._text[-1].endswith("\n"):
             self._write("\n")
         self._writer.flush()
-        if self._writer.broken and not self._has_reader:
-            self._tell("Error: The answer cannot be written to standard output. Is there room left?")
+        if self._writer.error is not None and not self._has_reader:
+            self._tell(f"Error: {unwritten(self._writer.error)}")
         if self._denied and not self._quiet:
             names = ", ".join(sorted(set(self._denied)))
             self._tell(f"Nobody could be asked about {names}. Allow it with `--allow`, `--mode` or `--auto-approve`.")

@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
+from trunkline.base import paths
 from trunkline.base.printable import printable_line
+from trunkline.cli import standard_output
 from trunkline.core.faults import Fault
 
 R = TypeVar("R")
@@ -19,8 +21,8 @@ def explained(function: Callable[..., R]) -> Callable[..., R]:
     return explained_as(str)(function)
 
 
-def explained_as(text: Callable[[Exception], str]) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """The same; `text` gives the words for what happened."""
+def explained_as(text: Callable[[str], str]) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """The same; `text` gives the final words for what is to be told."""
 
     def decorate(function: Callable[..., R]) -> Callable[..., R]:
         @wraps(function)
@@ -31,8 +33,16 @@ def explained_as(text: Callable[[Exception], str]) -> Callable[[Callable[..., R]
                 # Whoever read us has seen enough; `click` ends quietly then.
                 raise
             except (Fault, OSError) as error:
-                raise click.ClickException(printable_line(text(error))) from error
+                raise click.ClickException(printable_line(text(explanation(error)))) from error
 
         return explained
 
     return decorate
+
+
+def explanation(error: Fault | OSError) -> str:
+    """What happened, in words: never the system's number for it."""
+    if isinstance(error, Fault):
+        return str(error)
+    lost = standard_output.lost()
+    return paths.unusable(error) if lost is None else standard_output.unwritten(lost)

@@ -18,6 +18,7 @@ from trunkline.base import config_addresses as addresses
 from trunkline.base import paths
 from trunkline.base.printable import printable
 from trunkline.cli import opening, services, serving
+from trunkline.cli.explained import explanation
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.starting import require
 
@@ -115,7 +116,7 @@ def serve(db: str | None, listen: str | None, public: bool, hosts: tuple[str, ..
         settings = settings.replace(hosts=(*settings.hosts, *map(_host, hosts)))
         url = found["db"] or f"sqlite:///{os.path.join(paths.state_dir(), 'network', 'network.db')}"
     except (Fault, OSError) as error:
-        raise click.ClickException(printable(str(error))) from error
+        raise click.ClickException(printable(explanation(error))) from error
     serving.serve(lambda stop: _serve(url, host, port, settings, stop))
 
 

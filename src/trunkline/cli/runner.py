@@ -22,6 +22,7 @@ from trunkline.base.config_settled import EffectiveConfig
 from trunkline.base.printable import printable
 from trunkline.base.visible import visible
 from trunkline.cli import services, serving, table
+from trunkline.cli.explained import explanation
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.preview import plain, preview
 
@@ -88,7 +89,7 @@ def serve(listen: str | None, secret: str | None, secret_file: str | None, allow
         host, port = serving.address(said["listen"], hint=_LOCAL_ONLY)
         launcher = Launcher(paths.state_dir(), host, port, found, _origin(said["allow_origin"]))
     except (Fault, OSError) as error:
-        raise click.ClickException(printable(str(error))) from error
+        raise click.ClickException(printable(explanation(error))) from error
 
     if secret is not None:
         serving.told(f"Others on this machine can see `--secret`. `--secret-file` or {SECRET_VARIABLE} hide it.")

@@ -27,6 +27,7 @@ from trunkline.base.regular import open_to_others
 from trunkline.base.signals import handled
 from trunkline.base.writing import write_all
 from trunkline.cli import services
+from trunkline.cli.standard_output import unwritten
 from trunkline.core.faults import ConfigError, Fault
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def _write(fd: int, data: bytes) -> None:
         write_all(fd, data)
     except OSError as error:
         # Nobody reads it, or there is no room: the exit code still says what came of the cycle.
-        _complain(f"Standard output cannot be written: {error.strerror or error}.")
+        _complain(unwritten(error))
 
 
 def _complain(text: str) -> None:

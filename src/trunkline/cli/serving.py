@@ -19,6 +19,7 @@ from trunkline.base.hosts import is_loopback
 from trunkline.base.printable import printable_line
 from trunkline.base.signals import handled
 from trunkline.base.writing import write_or_drop
+from trunkline.cli.explained import explanation
 from trunkline.cli.wrapping import commands_apart
 from trunkline.core.faults import ConfigError, Fault
 
@@ -86,7 +87,7 @@ async def _until_signal(work: Callable[[asyncio.Event], Awaitable[None]], last: 
         await work(stop)
     except (Fault, OSError) as error:
         # Told inside the event loop, which then ends in order.
-        click.echo(commands_apart(f"Error: {printable_line(str(error))}"), err=True)
+        click.echo(commands_apart(f"Error: {printable_line(explanation(error))}"), err=True)
         return EXIT_FAILED
     return _SIGNAL_EXIT + came[0] if came else EXIT_FAILED
 

@@ -22,6 +22,7 @@ from trunkline.base.config_settled import EffectiveConfig
 from trunkline.base.printable import printable_line
 from trunkline.base.vocabulary import MODES, Mode
 from trunkline.cli import log_options, opening, services, serving
+from trunkline.cli.explained import explanation
 from trunkline.core.agent import Agent
 from trunkline.core.approvals import Policy
 from trunkline.core.faults import ConfigError, Fault, NoModel
@@ -169,7 +170,7 @@ def serve(
         redactor = opening.redactor(None, *([token] if token else []))
         log_options.begin(found["log_level"], found["log_file"], redactor, _LOGGERS)
     except (Fault, OSError) as error:
-        raise click.ClickException(printable_line(str(error))) from error
+        raise click.ClickException(printable_line(explanation(error))) from error
     if found["public"] and not token:
         serving.told(_EVERYBODY)
     records = _records(found["workspace"], redactor) if found["sessions"] else None

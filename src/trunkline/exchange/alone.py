@@ -11,6 +11,7 @@ from trunkline.core.faults import ConfigError
 from trunkline.store import locks
 
 _ANOTHER_UP = "With another TRUNKLINE_HOME a second one can run beside it."
+_ANOTHER_HOME = "Name another `home` in its file."
 _ANOTHER_EXCHANGE = "With another `home` in its file a second one can run beside it."
 
 
@@ -36,7 +37,7 @@ def alone(home: str | None = None) -> Iterator[None]:
         paths.ensure_dir(home)
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, locks.PRIVATE_FILE)
     except OSError as error:
-        raise ConfigError(f"`{path}` cannot be opened: {error.strerror or error}.") from error
+        raise ConfigError(paths.unusable(error), hint=None if paths.elsewhere(home) else _ANOTHER_HOME) from error
     try:
         if not locks.lock(lock):
             raise _runs_already(locks.holder(lock), hint)

@@ -7,9 +7,10 @@ import os
 import shlex
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 
-from trunkline.base import asgi, local_socket
+from trunkline.base import asgi, local_socket, paths
 from trunkline.base.chat_platforms import PLATFORMS
 from trunkline.base.exchange_home import API_SOCKET
 from trunkline.base.extras import install_hint, missing
@@ -82,20 +83,13 @@ def _home(settings: ExchangeSettings) -> Iterator[DoctorFinding]:
     try:
         mode = os.stat(home).st_mode
     except FileNotFoundError:
-        above = home
-        while not os.path.exists(above) and os.path.dirname(above) != above:
-            above = os.path.dirname(above)
-        if os.path.isdir(above) and os.access(above, os.W_OK | os.X_OK):
-            yield DoctorFinding("home", True, f"{home}, which will be made")
-        else:
-            told = f"{home} cannot be made: {above} cannot be written to"
-            yield _wrong("home", told, "Name another `home` in the file.")
+        yield _missing(home)
         return
     except OSError as error:
-        yield _wrong("home", f"{home}: {error.strerror or error}", "Name another `home` in the file.")
+        yield _wrong("home", f"{home}: {error.strerror or error}", _another(home))
         return
     if not stat.S_ISDIR(mode):
-        yield _wrong("home", f"{home} is not a directory", "Name another `home` in the file.")
+        yield _wrong("home", f"{home} is not a directory", _another(home))
     elif not os.access(home, os.W_OK | os.X_OK):
         yield _wrong("home", f"{home} cannot be written to", f"chmod u+rwx {shlex.quote(home)}")
     elif mode & _OTHERS:
@@ -103,6 +97,23 @@ def _home(settings: ExchangeSettings) -> Iterator[DoctorFinding]:
         yield DoctorFinding("home", True, f"{home}, which others can look into", f"chmod 700 {shlex.quote(home)}")
     else:
         yield DoctorFinding("home", True, home)
+
+
+def _missing(home: str) -> DoctorFinding:
+    """Whether it can be made shows when it is: permissions do not tell all, and root is told that it may everything."""
+    try:
+        made = paths.ensure_dir(home)
+    except OSError as error:
+        return _wrong("home", f"{home} cannot be made: {error.strerror or error}", _another(home))
+    for directory in reversed(made):
+        # Somebody may use it by now.
+        with suppress(OSError):
+            os.rmdir(directory)
+    return DoctorFinding("home", True, f"{home}, which will be made")
+
+
+def _another(home: str) -> str:
+    return paths.elsewhere(home) or "Name another `home` in the file."
 
 
 def _address(settings: ExchangeSettings) -> DoctorFinding:

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from trunkline.base import paths
 from trunkline.core.faults import ConfigError
 
 _HINT = "Check the permissions and the free space there."
@@ -30,4 +31,7 @@ def explained(what: str, path: str) -> Iterator[None]:
             hint="Move it away to begin anew, or put a copy in its place.",
         ) from error
     except OSError as error:
-        raise ConfigError(f"The {what} `{path}` cannot be opened: {error.strerror or error}.", hint=_HINT) from error
+        raise ConfigError(
+            f"The {what} `{path}` cannot be opened: {error.strerror or error}.",
+            hint=paths.elsewhere(path) or _HINT,
+        ) from error

@@ -279,5 +279,5 @@ def _explained(path: str) -> Iterator[None]:
     except OSError as error:
         raise ConfigError(
             f"The session log `{path}` cannot be opened: {error.strerror}.",
-            hint="Check the permissions and the free space there, or set `TRUNKLINE_HOME` to another place.",
+            hint=paths.elsewhere(path) or "Check the permissions and the free space there.",
         ) from error
