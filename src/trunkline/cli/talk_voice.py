@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from trunkline.agents.external.tryll_talk_agent import TalkAgent
     from trunkline.cli.talk_files import Recording
     from trunkline.wires.tryll.drive import Sound
-    from trunkline.wires.tryll.errors import TryllError
 
 #: Notes about a download: one for each so many hundredths, and none about what takes less than a moment.
 _STEP = 10
@@ -79,10 +78,7 @@ class TerminalVoice:
         if self._speakers is not None:
             self._speakers.stop()
 
-    def ended(self, error: TryllError | None) -> None:
-        self._end(None if error is None else ConfigError(error.message))
-
-    def _end(self, problem: Fault | None) -> None:
+    def ended(self, problem: Fault | None) -> None:
         self.over, self._problem = True, self._problem or problem
         self.hearing = None
         self.news.set()
@@ -205,9 +201,9 @@ class TerminalVoice:
                 raise ConfigError("The microphone is gone.")
             await self._play()
         except Fault as fault:
-            self._end(fault)
+            self.ended(fault)
         except TryllError as error:
-            self._end(ConfigError(error.message))
+            self.ended(ConfigError(error.message))
 
     async def _follow(self, microphone: Microphone) -> None:
         while pcm := await microphone.read():

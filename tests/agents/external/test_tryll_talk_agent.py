@@ -14,13 +14,14 @@ from tests.support.loop import until
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import Served, served
 from tests.support.tryll_voice import silence, tone, words
-from trunkline.agents.external.tryll import JOURNAL_KEY
+from trunkline.agents.external.tryll_conversation import JOURNAL_KEY
 from trunkline.agents.external.tryll_talk import TryllTalk
 from trunkline.agents.external.tryll_talk_agent import OVER, TalkAgent
 from trunkline.agents.external.tryll_talk_options import TalkOptions
 from trunkline.core.agent import AddHistory
 from trunkline.core.approvals import Policy
 from trunkline.core.events import Envelope, Event, Failed, Notice, TurnEnded, UserMessage
+from trunkline.core.faults import AgentFailed, Fault
 from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
 from trunkline.wires.tryll.drive import Sound
@@ -32,7 +33,7 @@ class Ears:
 
     def __init__(self) -> None:
         self.said: list[str] = []
-        self.ends: list[TryllError | None] = []
+        self.ends: list[Fault | None] = []
 
     def heard(self, text: str | None) -> None: ...
 
@@ -43,8 +44,8 @@ class Ears:
 
     def hush(self) -> None: ...
 
-    def ended(self, error: TryllError | None) -> None:
-        self.ends.append(error)
+    def ended(self, problem: Fault | None) -> None:
+        self.ends.append(problem)
 
 
 @pytest.fixture
@@ -117,6 +118,25 @@ async def test_nobody_waits_for_an_answer_when_the_conversation_is_over(server: 
         assert failed == Failed("agent", OVER)
         assert isinstance(ended, TurnEnded)
         assert ended.outcome == "error"
+
+
+async def test_a_defect_of_ours_ends_a_spoken_conversation_as_our_own_fault(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def defective(*_: object) -> None:
+        raise ZeroDivisionError
+
+    async with speaking(server) as spoken:
+        monkeypatch.setattr(TryllTalk, "_understood", defective)
+        await spoken.agent.talk.press()
+        await spoken.agent.talk.hear(tone(300) + silence(100))
+        await spoken.agent.talk.release()
+        await until(lambda: spoken.ears.ends)
+        (problem,) = spoken.ears.ends
+        assert isinstance(problem, AgentFailed)
+        assert problem.message == "The conversation failed."
+        with pytest.raises(AgentFailed, match="The conversation failed"):
+            await spoken.agent.talk.next_event()
 
 
 async def test_whoever_types_to_a_server_that_has_gone_is_told(server: Served) -> None:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from trunkline.agents.external.agentproc_paths import stays_inside
 from trunkline.agents.external.agentproc_run import ActiveRun
+from trunkline.agents.journal_notes import last_text
+from trunkline.agents.streamed import StreamedConversation
 from trunkline.agents.turn_stream import TurnStream
 from trunkline.base.escapes import without_escapes
 from trunkline.base.process import KILL_SECONDS
@@ -105,19 +106,17 @@ class AgentProcAgent:
         return AgentProcConversation(self.profile.placed(request.workspace), request, self._environ)
 
 
-class AgentProcConversation:
+class AgentProcConversation(StreamedConversation):
     """One dialogue, a run of the program for each turn."""
 
     def __init__(self, profile: Profile, request: OpenRequest, environ: Mapping[str, str] | None) -> None:
+        super().__init__(request)
         self._profile = profile
-        self._request = request
         self._environ = environ
-        self._session_id = _last_noted(request.journal.records)
+        self._session_id = last_text(request.journal.records, _JOURNAL_KEY)
         self._context = [*filter(None, [request.instructions]), *request.history]
-        self._stream: TurnStream | None = None
         self._running: ActiveRun | None = None
         self._calls = _Calls()
-        self._closed = False
 
     @property
     def session_id(self) -> str | None:
@@ -127,10 +126,6 @@ class AgentProcConversation:
     def close_seconds(self) -> float:
         """How long `close` may take: a program that is told to end has the profile's grace."""
         return self._profile.kill_grace_secs + KILL_SECONDS + _NOTICE_SECONDS
-
-    def turn(self, message: UserMessage) -> TurnStream:
-        self._stream = TurnStream(partial(self._work, message))
-        return self._stream
 
     async def decide(self, call_id: str, decision: Decision) -> None:
         name = self._calls.asked.pop(call_id, None)
@@ -148,10 +143,6 @@ class AgentProcConversation:
         if not isinstance(change, AddHistory):
             raise Unsupported("An agent that is started for each message cannot be changed like this.")
         self._context.append(change.text)
-
-    async def cancel(self) -> None:
-        if self._stream is not None:
-            self._stream.cancel()
 
     async def close(self) -> None:
         await self.cancel()
@@ -267,8 +258,7 @@ class AgentProcConversation:
         """Remember what the program calls the session, for its next turn, and for the day when ours is resumed."""
         if session_id and session_id != self._session_id:
             self._session_id = session_id
-            if not self._closed:
-                self._request.journal.append({_JOURNAL_KEY: session_id})
+            self._note(_JOURNAL_KEY, session_id)
 
 
 class _Calls:
@@ -315,10 +305,3 @@ def _usage(said: Mapping[str, Any] | None) -> Usage | None:
     counts = [said.get(name) for name in names]
     usage = Usage(*(count if type(count) is int else None for count in counts))
     return usage if usage.known else None
-
-
-def _last_noted(records: Sequence[Any]) -> str | None:
-    for record in reversed(records):
-        if isinstance(record, dict) and isinstance(record.get(_JOURNAL_KEY), str):
-            return str(record[_JOURNAL_KEY])
-    return None

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from trunkline.agents.journal_notes import last_text
 from trunkline.base.process import child_env
 from trunkline.base.programs import find_program
 from trunkline.base.vocabulary import IMAGE_INPUT
@@ -140,7 +140,7 @@ class _Start:
         if not self._agent._session_flags:
             notice = f"`{self._agent.name}` cannot resume sessions: it does not remember what was said before."
             return Launched(await self._new(own_id), notices=(notice,))
-        return await self._resume(_last_noted(self._request.journal.records) or own_id)
+        return await self._resume(last_text(self._request.journal.records, _JOURNAL_KEY) or own_id)
 
     async def again(self, session_id: str | None) -> Launched:
         """After the program's end, of which the conversation tells the user."""
@@ -151,7 +151,7 @@ class _Start:
 
     def note_session(self, session_id: str) -> None:
         """Remember what the program calls the session, for the day when ours is resumed."""
-        if session_id not in (self._request.session_id, _last_noted(self._request.journal.records)):
+        if session_id not in (self._request.session_id, last_text(self._request.journal.records, _JOURNAL_KEY)):
             self._request.journal.append({_JOURNAL_KEY: session_id})
 
     async def _new(self, session_id: str) -> Connection:
@@ -190,10 +190,3 @@ class _Start:
 def _flag(name: str, value: str) -> tuple[str, ...]:
     # A value that looks like a flag itself would be taken for one.
     return (f"{name}={value}",) if value.startswith("-") else (name, value)
-
-
-def _last_noted(records: Sequence[Any]) -> str | None:
-    for record in reversed(records):
-        if isinstance(record, dict) and isinstance(record.get(_JOURNAL_KEY), str):
-            return str(record[_JOURNAL_KEY])
-    return None

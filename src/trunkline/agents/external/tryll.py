@@ -11,12 +11,12 @@ session's journal, and given back to a server that takes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from trunkline.agents.external.tryll_conversation import JOURNAL_KEY, ServerConversation, exchanges, not_accepted
 from trunkline.agents.turn_stream import TurnStream
-from trunkline.core.agent import AddHistory, Capabilities, Change, Decision, OpenRequest, SetOptions
+from trunkline.core.agent import Capabilities, OpenRequest
 from trunkline.core.events import Audio, Extension, Failed, Notice, Progress, TextDelta, TurnEnded, UserMessage
 from trunkline.core.faults import AgentTimeout, ConfigError, Fault, ModelError, Unsupported
 from trunkline.core.graph.hosting import EmbeddedStorageDescription, StringStorageDescription
@@ -40,7 +40,6 @@ from trunkline.wires.tryll.messages import (
     DownloadProgress,
     GenerateParams,
     GraphDescription,
-    HistoryEntry,
     InferenceEngine,
     ModelInfo,
     ModelStatus,
@@ -64,8 +63,6 @@ KEPT_SECONDS = 0.4
 _MOCK = "mock"
 #: What agents run on that a server lists among its models.
 _AGENT = "agent"
-#: The member of a record in our journal that holds a message and its answer.
-JOURNAL_KEY = "tryll_exchange"
 #: Which model is taken if nobody names one: the more ready, the better.
 _READINESS = (
     ModelStatus.LOADED, ModelStatus.LOCAL, ModelStatus.DOWNLOADED, ModelStatus.DOWNLOADING, ModelStatus.ABSENT,
@@ -160,11 +157,8 @@ class TryllAgent:
         return TryllConversation(tryll, request, model, self.graph, self.file, fetches=fetches)
 
 
-class TryllConversation:
+class TryllConversation(ServerConversation):
     """One dialogue, which is one session of the server."""
-
-    #: The other side may take a moment to notice.
-    close_seconds = 2.0
 
     def __init__(
         self,
@@ -177,11 +171,14 @@ class TryllConversation:
         fetches: bool = True,
     ) -> None:
         """`fetches`: whether models are fetched that the server has not got yet."""
+        # A graph of somebody's has its own instructions: there they go in front of the first message.
+        super().__init__(
+            request, [*([request.instructions] if graph and request.instructions else []), *request.history]
+        )
         self._tryll = tryll
         self._file = file
         self._fetches = fetches
         self._diagnostics = bool((request.options or {}).get("diagnostics"))
-        self._request = request
         self._model = model
         self._graph = graph
         self._to_bring: list[StringStorageDescription | EmbeddedStorageDescription] = []
@@ -191,32 +188,9 @@ class TryllConversation:
         self._agent: RemoteAgent | None = None
         self._stale: list[RemoteAgent] = []
         """Agents of models that were given up, to be taken leave of."""
-        self._stream: TurnStream | None = None
-        self._closed = False
-        # A graph of somebody's has its own instructions: there they go in front of the first message.
-        self._context = [*([request.instructions] if graph and request.instructions else []), *request.history]
         self._restored = tuple(exchanges(request.journal.records)) if request.resumed else ()
         if self._restored:
             self._context.clear()
-
-    @property
-    def session_id(self) -> str | None:
-        return None
-
-    def turn(self, message: UserMessage) -> TurnStream:
-        self._stream = TurnStream(partial(self._work, message))
-        return self._stream
-
-    async def decide(self, call_id: str, decision: Decision) -> None:
-        """Nothing is ever asked, so there is nothing to decide."""
-
-    async def configure(self, change: Change) -> None:
-        if isinstance(change, SetOptions) and set(change.options) == {"model"}:
-            self._use(str(change.options["model"]))
-        elif isinstance(change, AddHistory):
-            self._context.append(change.text)
-        else:
-            raise Unsupported("A Tryll server cannot be changed like this.")
 
     def _use(self, model: str) -> None:
         """Let another model answer from the next turn on: an agent is made for it that is told what was said.
@@ -235,21 +209,11 @@ class TryllConversation:
             self._agent = None
             self._restored = tuple(exchanges(self._request.journal.records))
 
-    async def cancel(self) -> None:
-        if self._stream is not None:
-            self._stream.cancel()
-
-    async def close(self) -> None:
-        await self.cancel()
-        try:
-            await self._tryll.close()
-        finally:
-            # What ends later must not write to a journal that is closed.
-            self._closed = True
+    async def _leave(self) -> None:
+        await self._tryll.close()
 
     async def _work(self, message: UserMessage, tell: TurnStream) -> TurnEnded:
-        for file in message.files:
-            await tell.say(Notice(f"A Tryll server reads no files: `{file}` was not sent."))
+        await self._read_no_files(message, tell)
         try:
             if self._agent is None:
                 self._agent = await self._made(tell)
@@ -265,8 +229,7 @@ class TryllConversation:
         return TurnEnded("cancelled" if turn.cancelled else "success", tell.usage)
 
     async def _answered(self, agent: RemoteAgent, message: UserMessage, tell: TurnStream) -> Turn:
-        text = "\n\n".join([*self._context, message.text])
-        async with agent.stream(text, check=False) as reply:
+        async with agent.stream(self._prompt(message), check=False) as reply:
             self._context.clear()
             try:
                 while (event := await reply.next_event()) is not None:
@@ -289,12 +252,12 @@ class TryllConversation:
         try:
             kept = await agent.answer_kept(reply, timeout=KEPT_SECONDS)
         finally:
-            if kept and not self._closed:
-                self._request.journal.append({JOURNAL_KEY: [reply.message, kept]})
+            if kept:
+                self._note(JOURNAL_KEY, [reply.message, kept])
 
     def _forgotten(self, error: TryllError) -> None:
         if self._stream is not None:
-            self._stream.say_now(Notice(f"The server did not accept the earlier conversation: {error.message}"))
+            self._stream.say_now(not_accepted(error.message))
 
     async def _made(self, tell: TurnStream) -> RemoteAgent:
         def show(progress: DownloadProgress) -> None:
@@ -322,7 +285,7 @@ class TryllConversation:
             try:
                 await agent.restore(self._restored)
             except TryllError as error:
-                await tell.say(Notice(f"The server did not accept the earlier conversation: {error.message}"))
+                await tell.say(not_accepted(error.message))
         elif self._restored:
             await tell.say(Notice("This server cannot restore the earlier conversation, so it starts afresh."))
         return agent
@@ -391,15 +354,6 @@ def plain(instructions: str | None) -> GraphDescription:
 
 def _readiness(model: ModelInfo) -> int:
     return _READINESS.index(model.status) if model.status in _READINESS else len(_READINESS)
-
-
-def exchanges(records: Any) -> Iterator[HistoryEntry]:
-    """What was said before, as a session's journal has it."""
-    for record in records:
-        found = record.get(JOURNAL_KEY) if isinstance(record, dict) else None
-        if isinstance(found, list) and len(found) == 2 and all(isinstance(text, str) for text in found):
-            yield HistoryEntry("user", found[0])
-            yield HistoryEntry("assistant", found[1])
 
 
 def tryll_name(host: str, port: int) -> str:

@@ -34,6 +34,7 @@ from trunkline.agents.external.tryll_talk_events import (
     UserTranscript,
 )
 from trunkline.agents.external.tryll_talk_options import TalkOptions, made
+from trunkline.core.faults import AgentFailed
 from trunkline.wires.tryll.drive import RemoteAgent, RemoteVoice, Replacement, Reply, Sound, Tryll, TurnFailed
 from trunkline.wires.tryll.drive.connection import Progress
 from trunkline.wires.tryll.errors import TryllError
@@ -132,6 +133,7 @@ class TryllTalk:
 
         Raises:
             TryllError: the conversation cannot go on.
+            AgentFailed: the same, by a defect of ours.
         """
         return await self._out.get()
 
@@ -369,4 +371,4 @@ class TryllTalk:
             self._out.end(error)
         elif error is not None:
             logger.error("a conversation failed", exc_info=error)
-            self._out.end(TryllError(_LOST, "The conversation failed."))
+            self._out.end(AgentFailed("The conversation failed."))

@@ -18,7 +18,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from trunkline.agents.external.tryll import JOURNAL_KEY, exchanges, tryll_name, unopened
+from trunkline.agents.external.tryll import tryll_name, unopened
+from trunkline.agents.external.tryll_conversation import JOURNAL_KEY, ServerConversation, exchanges, not_accepted
 from trunkline.agents.external.tryll_talk import TryllTalk
 from trunkline.agents.external.tryll_talk_events import (
     Answered,
@@ -32,9 +33,9 @@ from trunkline.agents.external.tryll_talk_events import (
 )
 from trunkline.agents.external.tryll_talk_options import TalkOptions
 from trunkline.agents.turn_stream import TurnStream
-from trunkline.core.agent import AddHistory, Capabilities, Change, Decision, OpenRequest, SetOptions
+from trunkline.core.agent import Capabilities, OpenRequest
 from trunkline.core.events import Audio, Event, Extension, Failed, Notice, TextDelta, TurnEnded, UserMessage
-from trunkline.core.faults import AgentFailed, Unsupported
+from trunkline.core.faults import AgentFailed, ConfigError, Fault, Unsupported
 from trunkline.core.graph.turns import TURN_DIAGNOSTICS
 from trunkline.wires.tryll.drive import Sound
 from trunkline.wires.tryll.drive.connection import Progress
@@ -63,7 +64,7 @@ class SpeechListener(Protocol):
     def hush(self) -> None:
         """What is not played yet is not to be."""
 
-    def ended(self, error: TryllError | None) -> None:
+    def ended(self, problem: Fault | None) -> None:
         """Nothing more is heard: there is no more sound, or it cannot go on."""
 
 
@@ -160,68 +161,43 @@ class _TalkAnswer:
         self.events: asyncio.Queue[AnswerPiece | Spoken | NodeTold | Answered] = asyncio.Queue()
 
 
-class TalkConversation:
+class TalkConversation(ServerConversation):
     """One dialogue, which is one session of the server."""
-
-    #: The other side may take a moment to notice.
-    close_seconds = 2.0
-    session_id: str | None = None
 
     def __init__(self, owner: TalkAgent, talk: TryllTalk, request: OpenRequest, forgotten: str | None) -> None:
         """`forgotten`: why the server does not know what was said before, if it does not."""
+        super().__init__(request, () if request.resumed else request.history)
         self.talk = talk
         self._owner = owner
-        self._request = request
         self._forgotten = forgotten
-        self._stream: TurnStream | None = None
-        self._context: list[str] = [] if request.resumed else list(request.history)
         self._spoken: deque[_TalkAnswer] = deque()
         """Answers to what was said aloud, whose turns have not begun."""
         self._typed: deque[_TalkAnswer] = deque()
         """Answers to what was typed, of which the server has said nothing yet."""
         self._reading = asyncio.create_task(self._read(), name="events of a spoken conversation")
-        self._closed = False
 
-    def turn(self, message: UserMessage) -> TurnStream:
-        self._stream = TurnStream(partial(self._work, message))
-        return self._stream
-
-    async def decide(self, call_id: str, decision: Decision) -> None:
-        """Nothing is ever asked, so there is nothing to decide."""
-
-    async def configure(self, change: Change) -> None:
-        if isinstance(change, AddHistory):
-            self._context.append(change.text)
-            return
-        if not isinstance(change, SetOptions) or set(change.options) != {"model"}:
-            raise Unsupported("A Tryll server cannot be changed like this.")
+    def _use(self, model: str) -> None:
         # Whoever speaks next would be answered before another were loaded.
         raise Unsupported(
             "In a spoken conversation the server answers by itself, with the model that it began with.",
-            hint=f"Leave, and come back with `--model {change.options['model']} --resume`.",
+            hint=f"Leave, and come back with `--model {model} --resume`.",
         )
 
     async def cancel(self) -> None:
         self.talk.hush()
-        if self._stream is not None:
-            self._stream.cancel()
+        await super().cancel()
 
-    async def close(self) -> None:
-        await self.cancel()
+    async def _leave(self) -> None:
         self._owner.closed(self)
         self._reading.cancel()
-        try:
-            await asyncio.wait({self._reading})
-            await self.talk.close()
-        finally:
-            # What ends later must not write to a journal that is closed.
-            self._closed = True
+        await asyncio.wait({self._reading})
+        await self.talk.close()
 
     # Answers.
 
     async def _work(self, message: UserMessage, tell: TurnStream) -> TurnEnded:
         if self._forgotten is not None:
-            await tell.say(Notice(f"The server did not accept the earlier conversation: {self._forgotten}"))
+            await tell.say(not_accepted(self._forgotten))
             self._forgotten = None
         answer = await self._asked(message, tell)
         said: list[str] = []
@@ -229,8 +205,8 @@ class TalkConversation:
             while not isinstance(event := await answer.events.get(), Answered):
                 await tell.say(_told(event, said))
         finally:
-            if said and not self._closed:
-                self._request.journal.append({JOURNAL_KEY: [message.text, "".join(said)]})
+            if said:
+                self._note(JOURNAL_KEY, [message.text, "".join(said)])
         tell.usage = event.usage
         if event.debug and self.talk.options.diagnostics:
             await tell.say(Extension(TURN_DIAGNOSTICS, event.debug))
@@ -251,12 +227,11 @@ class TalkConversation:
             return spoken
         if self._reading.done():
             raise AgentFailed(OVER)
-        for file in message.files:
-            await tell.say(Notice(f"A Tryll server reads no files: `{file}` was not sent."))
+        await self._read_no_files(message, tell)
         answer = _TalkAnswer(message.text)
         self._typed.append(answer)
         try:
-            await self.talk.say("\n\n".join([*self._context, message.text]))
+            await self.talk.say(self._prompt(message))
         except BaseException:
             self._typed.remove(answer)
             raise
@@ -265,7 +240,8 @@ class TalkConversation:
 
     async def _read(self) -> None:
         """Give everything that happens to whom it concerns."""
-        answer, error, why = _TalkAnswer(""), None, OVER
+        answer = _TalkAnswer("")
+        problem: Fault | None = None
         try:
             while (event := await self.talk.next_event()) is not None:
                 if isinstance(event, PromptSent):
@@ -275,11 +251,13 @@ class TalkConversation:
                 if self._owner.is_heard(self):
                     self._tell(event)
         except TryllError as lost:
-            error, why = lost, lost.message
+            problem = ConfigError(lost.message)
+        except Fault as fault:
+            problem = fault
         for waiting in (answer, *self._spoken, *self._typed):
-            waiting.events.put_nowait(Answered("error", why))
+            waiting.events.put_nowait(Answered("error", OVER if problem is None else problem.message))
         if self._owner.is_heard(self):
-            self._owner.listener.ended(error)
+            self._owner.listener.ended(problem)
 
     def _answer_to(self, event: PromptSent) -> _TalkAnswer:
         if event.typed and self._typed:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from trunkline.base.values import Value
 from trunkline.core.events import Extension
+from trunkline.core.faults import Fault
 from trunkline.core.usage import Usage
 from trunkline.wires.tryll.drive import Sound
 from trunkline.wires.tryll.errors import TryllError
@@ -84,7 +85,7 @@ class TalkEvents:
         self._news = asyncio.Event()
         self._room = asyncio.Event()
         self._over = False
-        self._error: TryllError | None = None
+        self._error: TryllError | Fault | None = None
 
     def push(self, event: TalkEvent) -> None:
         """Tell at once. A partial takes the place of one that nobody has read, and silence that of sound."""
@@ -107,7 +108,7 @@ class TalkEvents:
         if hushes == self.hushes or not isinstance(event, Spoken):
             self.push(event)
 
-    def end(self, error: TryllError | None = None) -> None:
+    def end(self, error: TryllError | Fault | None = None) -> None:
         """Nothing more comes. The first end counts."""
         if not self._over:
             self._over, self._error = True, error
@@ -118,7 +119,7 @@ class TalkEvents:
         """The next event; None at the end.
 
         Raises:
-            TryllError: that was no good end.
+            TryllError, Fault: that was no good end.
         """
         while not self._waiting:
             if self._error is not None:

@@ -11,9 +11,7 @@ extensions of the kind `node_event`. What was said is in the session's journal, 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any
 
 from trunkline.agents.graph import bundled, yaml_graph
 from trunkline.agents.graph.agent import GraphAgent
@@ -24,6 +22,8 @@ from trunkline.agents.graph.pool import ModelPool
 from trunkline.agents.graph.recorded import JOURNAL_KEY, usage_of
 from trunkline.agents.graph.vectors import VectorStore
 from trunkline.agents.graph.yaml_graph import GraphFile
+from trunkline.agents.journal_notes import exchanges
+from trunkline.agents.streamed import StreamedConversation
 from trunkline.agents.turn_stream import TurnStream
 from trunkline.base import jsontext, paths
 from trunkline.base.extras import lacking
@@ -189,38 +189,28 @@ class GraphFileAgent:
             await host.close()
 
 
-class GraphConversation:
+class GraphConversation(StreamedConversation):
     """One dialogue over a graph."""
 
     #: A model that is being loaded does not stop at once.
     close_seconds = 2 * CLOSE_SECONDS
 
     def __init__(self, owner: GraphFileAgent, request: OpenRequest) -> None:
+        super().__init__(request)
         self._owner = owner
-        self._request = request
         self._chosen = str((request.options or {}).get("model") or "")
         self._model = self._chosen or owner.file.default_model
         self._diagnostics = bool((request.options or {}).get("diagnostics"))
         self._session: SessionHost | None = None
         self._agent: GraphAgent | None = None
-        self._stream: TurnStream | None = None
         self._decisions = Decisions()
         self._calls = 0
-        self._closed = False
         self._entered = ""
         """The model with which the session was entered."""
         self._told = [*([request.instructions] if request.instructions else []), *request.history]
         self._before = [(text, _REMEMBERED) for text in self._told]
         if request.resumed:
-            self._before += _exchanges(request.journal.records)
-
-    @property
-    def session_id(self) -> str | None:
-        return None
-
-    def turn(self, message: UserMessage) -> TurnStream:
-        self._stream = TurnStream(partial(self._work, message))
-        return self._stream
+            self._before += exchanges(request.journal.records, JOURNAL_KEY)
 
     async def decide(self, call_id: str, decision: Decision) -> None:
         self._decisions.resolve(call_id, decision)
@@ -252,11 +242,7 @@ class GraphConversation:
             self._agent.close()
             self._agent = None
             self._before = [(text, _REMEMBERED) for text in self._told]
-            self._before += _exchanges(self._request.journal.records)
-
-    async def cancel(self) -> None:
-        if self._stream is not None:
-            self._stream.cancel()
+            self._before += exchanges(self._request.journal.records, JOURNAL_KEY)
 
     async def close(self) -> None:
         await self.cancel()
@@ -287,8 +273,8 @@ class GraphConversation:
             await tell.say(Failed("config", lacks))
             return TurnEnded("error", tell.usage)
         finally:
-            if heard.text and not self._closed:
-                self._request.journal.append({JOURNAL_KEY: [message.text, heard.text]})
+            if heard.text:
+                self._note(JOURNAL_KEY, [message.text, heard.text])
         tell.usage = usage_of(ending)
         if self._diagnostics:
             await tell.say(Extension(TURN_DIAGNOSTICS, jsontext.loads(ending.debug_info.encode())))
@@ -397,10 +383,3 @@ def _settings(*, mock: bool) -> HostSettings:
         tts_engine=InferenceEngine.SHERPA_ONNX,
         allow_auto_model_downloading=True,
     )
-
-
-def _exchanges(records: Iterable[Any]) -> Iterator[tuple[str, str]]:
-    for record in records:
-        found = record.get(JOURNAL_KEY) if isinstance(record, dict) else None
-        if isinstance(found, list) and len(found) == 2 and all(isinstance(text, str) for text in found):
-            yield found[0], found[1]
