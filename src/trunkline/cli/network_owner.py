@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from textwrap import indent
 from typing import Any
 from urllib.parse import urlencode
@@ -58,26 +59,14 @@ def requests(
         asking.show(thread) if as_json else _show_thread(thread)
         return
     wanted = {"status": "" if status == "all" else status, "q": words}
-    answer = asking.asked(url, key_file, lambda owner: _listed(owner, "/api/requests", wanted, limit))
-    if as_json:
-        asking.show(answer)
-        return
-    rows = [
-        (
-            asking.line(each.get("id")),
-            asking.line(each.get("status")),
-            asking.line(each.get("communitySlug")),
-            asking.line(each.get("author")),
-            asking.line(each.get("title")),
-        )
-        for each in asking.items(answer, "threads")
-    ]
-    if not rows:
-        click.echo("Nothing waits for you." if status == "pending" and not words else "There is none.")
-        return
-    table.show(("REQUEST", "STATUS", "COMMUNITY", "AGENT", "TITLE"), rows)
-    if answer.get("hasMore"):
-        click.echo("There are more: say `--limit N`.", err=True)
+    is_answered = status == "pending" and not words
+    _show_list(
+        asking.asked(url, key_file, lambda owner: _listed(owner, "/api/requests", wanted, limit)),
+        ("REQUEST", "STATUS"),
+        lambda each: asking.line(each.get("status")),
+        none="Nothing waits for you." if is_answered else "There is none.",
+        as_json=as_json,
+    )
 
 
 @command.command("reports", short_help="List what agents report, or show one report.")
@@ -101,26 +90,13 @@ def reports(id: str | None, issued: str, limit: int, words: str, url: str, key_f
         asking.show(thread) if as_json else _show_thread(thread)
         return
     wanted = {"issued": {"yes": "true", "no": "false"}.get(issued, ""), "q": words}
-    answer = asking.asked(url, key_file, lambda owner: _listed(owner, "/api/reports", wanted, limit))
-    if as_json:
-        asking.show(answer)
-        return
-    rows = [
-        (
-            asking.line(each.get("id")),
-            "yes" if each.get("isIssued") else "no",
-            asking.line(each.get("communitySlug")),
-            asking.line(each.get("author")),
-            asking.line(each.get("title")),
-        )
-        for each in asking.items(answer, "threads")
-    ]
-    if not rows:
-        click.echo("There is none.")
-        return
-    table.show(("REPORT", "ISSUED", "COMMUNITY", "AGENT", "TITLE"), rows)
-    if answer.get("hasMore"):
-        click.echo("There are more: say `--limit N`.", err=True)
+    _show_list(
+        asking.asked(url, key_file, lambda owner: _listed(owner, "/api/reports", wanted, limit)),
+        ("REPORT", "ISSUED"),
+        lambda each: "yes" if each.get("isIssued") else "no",
+        none="There is none.",
+        as_json=as_json,
+    )
 
 
 @command.command("draft-issue", short_help="Make the draft of a GitHub issue of a report.")
@@ -259,3 +235,31 @@ def _said(text: str) -> str:
     if not text.strip():
         raise click.UsageError("The answer is empty. Say it with `-m TEXT`, `--file FILE`, or on standard input.")
     return text
+
+
+def _show_list(
+    answer: dict[str, Any],
+    titles: tuple[str, str],
+    state: Callable[[dict[str, Any]], str],
+    *,
+    none: str,
+    as_json: bool,
+) -> None:
+    """What was found, as a table with the state of each; `none` if there is nothing."""
+    if as_json:
+        asking.show(answer)
+        return
+    rows = [
+        (
+            asking.line(each.get("id")),
+            state(each),
+            *(asking.line(each.get(name)) for name in ("communitySlug", "author", "title")),
+        )
+        for each in asking.items(answer, "threads")
+    ]
+    if not rows:
+        click.echo(none)
+        return
+    table.show((*titles, "COMMUNITY", "AGENT", "TITLE"), rows)
+    if answer.get("hasMore"):
+        click.echo("There are more: say `--limit N`.", err=True)

@@ -13,27 +13,15 @@ from trunkline.base import jsontext
 from trunkline.core.faults import ProviderError
 from trunkline.core.usage import Usage
 from trunkline.models.http_errors import broken_off
-from trunkline.models.model import Answer, Chunk
+from trunkline.models.model import Answer, Chunk, ReplyState
 from trunkline.models.sse import MAX_EVENT, SseDecoder
 
 #: What ends some providers' streams, in place of an event.
 _DONE = b"[DONE]"
 
 
-class Decoder(Protocol):
+class Decoder(ReplyState, Protocol):
     """Makes chunks out of one format's events."""
-
-    @property
-    def done(self) -> bool:
-        """Whether the last event has come."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether the answer is whole, so that it does not matter if what is left of the stream is lost."""
-
-    @property
-    def spent(self) -> Usage | None:
-        """What the provider has said up to now that the answer uses."""
 
     def feed(self, event: Mapping[str, Any]) -> list[Chunk]:
         """Take an event, or a whole message, and give what can be shown. Raises `ProviderError` if it is an error."""

@@ -25,7 +25,7 @@ from trunkline.models.backoff import GIVE_UP_SECONDS, MAX_ASKED_SECONDS, Request
 from trunkline.models.endpoint import without_secrets
 from trunkline.models.http_errors import BASE_URL, NobodyListens, clipped, connection_fault, status_fault
 from trunkline.models.model import Answer as Whole
-from trunkline.models.model import Chunk, Retrying
+from trunkline.models.model import Chunk, ReplyState, Retrying
 
 #: Enough of an error's body to find its message in.
 MAX_ERROR_BODY = 64 * 1024
@@ -53,20 +53,8 @@ class HttpCall(Value):
     body: bytes
 
 
-class ReplyReader(Protocol):
+class ReplyReader(ReplyState, Protocol):
     """Reads one answer: its bytes go in, chunks come out. Raises `ProviderError` where they say that it failed."""
-
-    @property
-    def done(self) -> bool:
-        """Whether the provider has said that the answer is complete, so that nothing more is to be waited for."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether the answer is whole, so that it does not matter if what is left is lost."""
-
-    @property
-    def spent(self) -> Usage | None:
-        """What the provider has said up to now that the answer uses."""
 
     def feed(self, data: bytes) -> Sequence[Chunk]:
         """Take some bytes and give what can be shown."""

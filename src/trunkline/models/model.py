@@ -73,6 +73,22 @@ class Answer(Chunk):
     """`input_tokens` includes what was read from and written to the provider's cache."""
 
 
+class ReplyState(Protocol):
+    """How far an answer has come."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the provider has said that it is complete, so that nothing more is to be waited for."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is whole, so that it does not matter if what is left of the stream is lost."""
+
+    @property
+    def spent(self) -> Usage | None:
+        """What the provider has said up to now that it uses."""
+
+
 class Model(Protocol):
     """One model of one provider. Safe for several streams at once."""
 

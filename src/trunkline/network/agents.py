@@ -10,7 +10,7 @@ from typing import Any
 from trunkline.base.asgi_answers import Refused
 from trunkline.network import audit, policies
 from trunkline.network.credentials import RegisteredAgent, agent_of
-from trunkline.network.registrations import SCRIPTED, check_provider
+from trunkline.network.registrations import SCRIPTED, check_provider, public
 from trunkline.network.texts import iso, limited, text
 from trunkline.store.database import Row, Transaction
 
@@ -198,14 +198,7 @@ def _pair(row: Row) -> dict[str, Any]:
     if row["slug"] is not None:
         community = {name: row[column] for name, column in _COMMUNITY.items()}
     return {
-        "agent": {
-            "id": row["id"],
-            "handle": row["handle"],
-            "ownerWallet": row["owner_wallet"],
-            "communityId": row["community_id"],
-            "llmProvider": row["llm_provider"],
-            "llmModel": row["llm_model"],
-        },
+        "agent": public(row),
         "community": community,
     }
 

@@ -174,12 +174,19 @@ def mine(tx: Transaction, wallet: str) -> list[dict[str, Any]]:
 def shown(row: Row) -> dict[str, Any]:
     """An agent in the words of the API, without its secrets."""
     return {
+        **public(row),
+        "llmBaseUrl": row["llm_base_url"],
+        "hasSecuritySensitive": row["security_sensitive"] is not None,
+    }
+
+
+def public(row: Row) -> dict[str, Any]:
+    """An agent as everybody may see it."""
+    return {
         "id": row["id"],
         "handle": row["handle"],
         "ownerWallet": row["owner_wallet"],
         "communityId": row["community_id"],
         "llmProvider": row["llm_provider"],
         "llmModel": row["llm_model"],
-        "llmBaseUrl": row["llm_base_url"],
-        "hasSecuritySensitive": row["security_sensitive"] is not None,
     }

@@ -20,6 +20,7 @@ from trunkline.core.faults import AgentBusy
 from trunkline.store import locks, names
 from trunkline.store.explaining import explained
 from trunkline.store.private import open_private
+from trunkline.store.transactions import write_transaction
 
 #: How long to wait for another process's transaction, which takes milliseconds. Less than a cycle that was told to end
 #: may take to do so.
@@ -183,16 +184,9 @@ class AgentState:
 
     def _all(self, *steps: _Step) -> None:
         """All of them, or none."""
-        with self._explained(), self._one_at_a_time:
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                for sql, parameters in steps:
-                    self._connection.execute(sql, parameters)
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
+        with self._explained(), self._one_at_a_time, write_transaction(self._connection):
+            for sql, parameters in steps:
+                self._connection.execute(sql, parameters)
 
     def _kept(self, sql: str, *parameters: Any) -> list[StateRow]:
         return [StateRow(key, jsontext.loads(data), at) for key, data, at in self._rows(sql, *parameters)]

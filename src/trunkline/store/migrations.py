@@ -9,6 +9,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+from trunkline.store.transactions import write_transaction
+
 #: The statements that take a database from one form to the next.
 Migration = Sequence[str]
 
@@ -27,18 +29,12 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> 
     if _taken(connection, migrations) == len(migrations):
         return
     for step, statements in enumerate(migrations, start=1):
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with write_transaction(connection):
             # Asked again under the lock: another process may have taken the step in the meantime.
             if _taken(connection, migrations) < step:
                 for statement in statements:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {step}")
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
 
 
 def _taken(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> int:

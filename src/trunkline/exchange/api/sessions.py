@@ -81,7 +81,7 @@ async def list_sessions(call: ApiCall) -> Mapping[str, Any]:
 
 async def show_session(call: ApiCall) -> Mapping[str, Any]:
     """`GET /api/sessions/{id}`."""
-    return _members(await _row(call), call.exchange.switchboard.live(call.id))
+    return _members(await row_of(call), call.exchange.switchboard.live(call.id))
 
 
 async def remove_session(call: ApiCall) -> Mapping[str, Any]:
@@ -95,7 +95,7 @@ async def say(call: ApiCall) -> Any:
     wanted = await call.body(NewMessage)
     if wanted.msg_id is not None:
         _check_id("msg_id", wanted.msg_id)
-    row = await _row(call)
+    row = await row_of(call)
     if len(wanted.files) > MAX_FILES:
         raise ApiRefused(400, f"`files` may have {MAX_FILES} entries at most.")
     await _check_paths(call, "files", wanted.files, row.workspace)
@@ -108,7 +108,7 @@ async def say(call: ApiCall) -> Any:
 
 async def stop(call: ApiCall) -> Mapping[str, Any]:
     """`POST /api/sessions/{id}/stop`."""
-    await _row(call)
+    await row_of(call)
     # One that is asleep is at rest already.
     live = call.exchange.switchboard.live(call.id)
     if live is None or live.session.status in (State.IDLE, State.CLOSED):
@@ -125,7 +125,8 @@ async def set_mode(call: ApiCall) -> Mapping[str, Any]:
         return {"mode": live.session.mode}
 
 
-def _members(row: SessionRow, live: LiveSession | None) -> Mapping[str, Any]:
+def about(row: SessionRow) -> dict[str, Any]:
+    """What is known of a session, whether it is awake or not."""
     return {
         "id": row.id,
         "agent": row.agent,
@@ -133,6 +134,12 @@ def _members(row: SessionRow, live: LiveSession | None) -> Mapping[str, Any]:
         "by": row.by_person,
         "created_at": row.created_at,
         "updated_at": row.updated_at,
+    }
+
+
+def _members(row: SessionRow, live: LiveSession | None) -> Mapping[str, Any]:
+    return {
+        **about(row),
         "state": ASLEEP if live is None else live.session.status.value,
         "turn": 0 if live is None else live.session.turn,
         "mode": None if live is None else live.session.mode,
@@ -140,7 +147,12 @@ def _members(row: SessionRow, live: LiveSession | None) -> Mapping[str, Any]:
     }
 
 
-async def _row(call: ApiCall) -> SessionRow:
+async def row_of(call: ApiCall) -> SessionRow:
+    """The session that the path names.
+
+    Raises:
+        SessionNotFound: there is none.
+    """
     row = await call.exchange.switchboard.row(call.id)
     if row is None:
         raise SessionNotFound(f"There is no session `{call.id[:80]}` here.")

@@ -8,15 +8,14 @@ from typing import Any
 
 from trunkline.base import shapes
 from trunkline.base.values import Value
-from trunkline.core.faults import SessionNotFound
 from trunkline.exchange.api.endpoint import MAX_NUMBER, ApiCall, ApiEndpoint
 from trunkline.exchange.api.errors import ApiRefused
 from trunkline.exchange.api.schemas import COUNT, MOMENT, TEXT, array, obj
+from trunkline.exchange.api.sessions import about, row_of
 from trunkline.exchange.explaining import explained
 from trunkline.exchange.forking import NoSuchEvent, fork
 from trunkline.exchange.handover import hand_over
 from trunkline.exchange.recording import recorded
-from trunkline.exchange.session_rows import SessionRow
 
 
 class NewFork(Value):
@@ -52,7 +51,7 @@ async def hand_over_session(call: ApiCall) -> Mapping[str, Any]:
 
 async def script_of_session(call: ApiCall) -> Mapping[str, Any]:
     """`GET /api/sessions/{id}/script`."""
-    row = await _row(call)
+    row = await row_of(call)
     view = call.exchange.switchboard.peek(row.id)
     found = await asyncio.to_thread(recorded, view.records, row.agent)
     return {"script": found.script, "left_out": found.left_out}
@@ -60,29 +59,14 @@ async def script_of_session(call: ApiCall) -> Mapping[str, Any]:
 
 async def explain_session(call: ApiCall) -> Mapping[str, Any]:
     """`GET /api/sessions/{id}/explanation`."""
-    row = await _row(call)
+    row = await row_of(call)
     switchboard = call.exchange.switchboard
     await switchboard.written()
     approvals = await switchboard.approvals.found(session=row.id)
     acts = await switchboard.acts.of(row.id)
-    about = {
-        "id": row.id,
-        "agent": row.agent,
-        "workspace": row.workspace,
-        "by": row.by_person,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-    }
     view = switchboard.peek(row.id)
-    story = await asyncio.to_thread(explained, about, view.records, approvals, acts)
+    story = await asyncio.to_thread(explained, about(row), view.records, approvals, acts)
     return shapes.encode(story)
-
-
-async def _row(call: ApiCall) -> SessionRow:
-    row = await call.exchange.switchboard.row(call.id)
-    if row is None:
-        raise SessionNotFound(f"There is no session `{call.id[:80]}` here.")
-    return row
 
 
 _MADE = obj(id=TEXT, agent=TEXT)

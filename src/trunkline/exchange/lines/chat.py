@@ -14,11 +14,11 @@ from trunkline.base.vocabulary import MODES
 from trunkline.core import records
 from trunkline.core.agent import AddHistory, Approve, Change, Deny, SetOptions
 from trunkline.core.events import Envelope, UserMessage
-from trunkline.core.faults import Fault, RemoteProtocolError, SessionNotFound
+from trunkline.core.faults import Fault, RemoteProtocolError
 from trunkline.core.grants import Grant
 from trunkline.core.session import Session
 from trunkline.exchange.exchange import Exchange
-from trunkline.exchange.lines.connection import LocalConnection
+from trunkline.exchange.lines.connection import LocalConnection, joined
 from trunkline.exchange.live_session import LiveSession
 from trunkline.exchange.people import LOCAL
 
@@ -27,12 +27,7 @@ async def serve(
     exchange: Exchange, live: LiveSession, header: AttachHeader, connection: LocalConnection
 ) -> AttachEnding:
     """Serve until the client closes its end. The session, and the turn that is under way, go on."""
-    board = exchange.switchboard
-
-    def removed() -> None:
-        connection.let_go(SessionNotFound("The session was removed."))
-
-    async with board.attached(live.id, removed, by=LOCAL.name, wire="chat") as live:
+    async with joined(exchange, live, connection, "chat") as live:
         server = ChatServer(live.session, live.agent, connection)
         try:
             async with aclosing(connection.read()) as pieces:

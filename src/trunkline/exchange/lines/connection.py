@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 
 from trunkline.base import attach
 from trunkline.base.attach import AttachAnswer, AttachEnding
-from trunkline.core.faults import AgentTimeout
+from trunkline.core.faults import AgentTimeout, SessionNotFound
+from trunkline.exchange.exchange import Exchange
+from trunkline.exchange.live_session import LiveSession
+from trunkline.exchange.people import LOCAL
 
 #: Unread bytes beyond which the agent waits for a host.
 MAX_UNREAD = 4 * 1024 * 1024
@@ -137,3 +140,14 @@ class LocalConnection:
             self.let_go(AgentTimeout(f"The host has not read for {PATIENCE_SECONDS:g} seconds: it was let go of."))
         except ConnectionError as error:
             self.let_go(error)
+
+
+def joined(
+    exchange: Exchange, live: LiveSession, connection: LocalConnection, wire: str
+) -> AbstractAsyncContextManager[LiveSession]:
+    """Be a client of the session, for somebody of this machine, as long as it is not removed."""
+
+    def removed() -> None:
+        connection.let_go(SessionNotFound("The session was removed."))
+
+    return exchange.switchboard.attached(live.id, removed, by=LOCAL.name, wire=wire)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from contextlib import aclosing
 
 from trunkline.base.attach import AttachEnding, AttachHeader
-from trunkline.core.faults import SessionNotFound
 from trunkline.exchange.exchange import Exchange
-from trunkline.exchange.lines.connection import LocalConnection
+from trunkline.exchange.lines.connection import LocalConnection, joined
 from trunkline.exchange.live_session import LiveSession
 from trunkline.exchange.people import LOCAL
 from trunkline.wires.jsonstream import codec
@@ -19,12 +18,7 @@ async def serve(
     exchange: Exchange, live: LiveSession, header: AttachHeader, connection: LocalConnection
 ) -> AttachEnding:
     """Serve until the host closes its end. The session, and the turn that is under way, go on."""
-    board = exchange.switchboard
-
-    def removed() -> None:
-        connection.let_go(SessionNotFound("The session was removed."))
-
-    async with board.attached(live.id, removed, by=LOCAL.name, wire="jsonstream") as live:
+    async with joined(exchange, live, connection, "jsonstream") as live:
         max_line = header.max_line or codec.MAX_LINE
         server = JsonStreamServer(live.session, connection, max_line=max_line, client=LOCAL.name)
         try:

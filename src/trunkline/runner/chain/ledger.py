@@ -31,6 +31,7 @@ from trunkline.runner.chain.planning import CallPlan
 from trunkline.runner.chain.wallet import Signed
 from trunkline.store.explaining import explained
 from trunkline.store.private import open_private
+from trunkline.store.transactions import write_transaction
 
 #: How long to wait for other processes: each signs within the lock, which takes milliseconds.
 BUSY_SECONDS = 30.0
@@ -326,15 +327,8 @@ class Ledger:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._lock, self._explained():
-            self._run("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._run("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._run("ROLLBACK")
-                raise
+        with self._lock, self._explained(), write_transaction(self._connection):
+            yield
 
     def _explained(self) -> AbstractContextManager[None]:
         return explained(_WHAT, self.path)

@@ -14,6 +14,7 @@ from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.store.database import Dialect
 from trunkline.store.migrations import NewerDatabase, migrate
+from trunkline.store.transactions import write_transaction
 
 if TYPE_CHECKING:
     import psycopg
@@ -93,8 +94,7 @@ def sqlite(connection: sqlite3.Connection, path: str, form: Form) -> None:
 
 def _claim(connection: sqlite3.Connection, path: str, form: Form) -> None:
     """Mark a new file as ours, and refuse one that is somebody else's."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with write_transaction(connection):
         mark = connection.execute("PRAGMA application_id").fetchone()[0]
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if mark != form.number and (mark or tables):
@@ -102,11 +102,6 @@ def _claim(connection: sqlite3.Connection, path: str, form: Form) -> None:
             raise ConfigError(f"`{path}` is a database of something else.", hint=hint)
         if mark != form.number:
             connection.execute(f"PRAGMA application_id = {form.number}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def postgres(connection: psycopg.Connection[dict[str, Any]], form: Form) -> None:
