@@ -18,7 +18,7 @@ import httpx
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.support.launched import ORIGIN, SECRET, MemoryKeyring, keys, launcher
+from tests.support.launched import ORIGIN, SECRET, MemoryKeyring, launcher
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.provider import HANG, Reply, StubProvider
 from tests.support.sns_stub import AGENT, SLUG, TOKEN, SnsStub
@@ -235,7 +235,7 @@ async def test_a_port_that_is_taken_is_told_and_nothing_is_run(tmp_path: Path) -
         second = Launcher(str(tmp_path / "other"), "127.0.0.1", port, SECRET, ORIGIN)
         assert SECRET not in repr(second)
         with pytest.raises(ConfigError, match=rf"Cannot listen on `127\.0\.0\.1:{port}`"):
-            await serve(second, asyncio.Event(), lambda host, port: None, keys())
+            await serve(second, asyncio.Event(), lambda host, port: None)
     assert not (tmp_path / "other").exists()
 
 

@@ -89,6 +89,16 @@ async def test_a_chat_without_its_token_is_told(tmp_path: Path) -> None:
     assert await wrong(tmp_path, text, {"TELEGRAM_BOT_TOKEN": "1:x"}) == []
 
 
+RUNNER = "[wires.runner.agents.ada]\nagentId = 'c1'\nrunnerToken = {env = 'T'}\n"
+
+
+async def test_runners_are_looked_at_as_they_would_run(tmp_path: Path) -> None:
+    found = await examine(written(tmp_path, FILE + RUNNER), {"T": "a-token"})
+    assert ("wire runner", True, "runs ada") in [(each.what, each.ok, each.told) for each in found]
+    (problem,) = await wrong(tmp_path, f"{FILE}{RUNNER}[wires.runner]\nlisten = '127.0.0.1:0'\n", {"T": "a-token"})
+    assert (problem.what, "needs a secret" in problem.told, "secret_env" in problem.mend) == ("wire runner", True, True)
+
+
 async def test_a_package_that_is_missing_is_told_with_the_command_that_adds_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -112,6 +112,20 @@ def test_a_bundled_script_is_no_file(tmp_path: Path) -> None:
     assert read(tmp_path, "[agents.t]\nagent = 'scripted:tour'\n").agents["t"].agent == "scripted:tour"
 
 
+RUNNER = "[wires.runner.agents.ada]\nagentId = 'c1'\n"
+
+
+def test_the_files_of_a_runner_lie_beside_the_file(tmp_path: Path) -> None:
+    text = f"{RUNNER}runnerToken = {{env = 'ANA_TOKEN'}}\nlog = 'ada.jsonl'\n[wires.runner.agents.ada.prompts]\n"
+    text += "system = 'who.md'\nuser = {file = 'what'}\nappend = 'Be brief.'\nprofile = 'optimization'\n"
+    ada = read(tmp_path, text).wires["runner"].keys["agents"]["ada"]
+    assert ada["log"] == str(tmp_path / "ada.jsonl")
+    assert ada["prompts"] == {
+        "system": {"file": str(tmp_path / "who.md")}, "user": {"file": str(tmp_path / "what")}, "append": "Be brief.",
+        "profile": "optimization",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("text", "line", "key", "words"),
     [
@@ -136,6 +150,23 @@ def test_a_bundled_script_is_no_file(tmp_path: Path) -> None:
         ("[wires.telegram]\ntoken = '1:x'\n", 2, "wires.telegram.token", "is a secret"),
         ("[wires.tryll]\ntoken = 'x'\n", 2, "wires.tryll.token", "is a secret"),
         ("[wires.tryll]\ntoken_env = 'NOT_THERE'\n", 2, "wires.tryll.token_env", "`NOT_THERE`, which is not set"),
+        ("[wires.runner]\nsecret = 'x'\n", 2, "wires.runner.secret", "is a secret"),
+        ("[wires.runner]\nagent = 'helper'\n", 2, "wires.runner.agent", "no such agent here"),
+        (f"{RUNNER}runnerToken = 'rnr_x'\n", 3, "wires.runner.agents.ada.runnerToken", "is a secret"),
+        (f"{RUNNER}runnerToken = {{env = 'NONE'}}\n", 3, "wires.runner.agents.ada.runnerToken", "`NONE`, which is not"),
+        (RUNNER, 1, "wires.runner.agents.ada", "needs `runnerToken`"),
+        (
+            f"{RUNNER}runnerToken = {{env = 'ANA_TOKEN'}}\nbrain = {{kind = 'agent', name = 'coder'}}\n",
+            4,
+            "wires.runner.agents.ada.brain.name",
+            "no such agent here",
+        ),
+        (
+            f"{RUNNER}runnerToken = {{env = 'ANA_TOKEN'}}\nllm = {{apiKey = 'sk-1'}}\n",
+            4,
+            "wires.runner.agents.ada.llm.apiKey",
+            "is a secret",
+        ),
         ("[people.ana]\nrole = 'admin'\n", 1, "people.ana", "needs `token_env` or"),
         ("[people.ana]\ntoken = 'x'\n", 2, "people.ana.token", "is a secret"),
         ("[people.ana]\ntoken_env = 'NOT_THERE'\n", 2, "people.ana.token_env", "`NOT_THERE`, which is not set"),

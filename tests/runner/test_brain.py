@@ -16,7 +16,7 @@ from trunkline.core.events import Envelope, Failed, TextDelta, ToolRequested, Tu
 from trunkline.core.fault_table import TABLE
 from trunkline.core.faults import AgentTimeout, ConfigError, ProviderError, of_kind
 from trunkline.runner import brain, brains
-from trunkline.runner.brain import AnswerTooLong, Brain
+from trunkline.runner.brain import AnswerTooLong, LonelyBrain
 from trunkline.runner.config import RunnerConfig, normalise
 from trunkline.runner.prompting import DecisionPrompt
 from trunkline.runner.state import AgentState
@@ -40,7 +40,7 @@ def state(tmp_path: Path) -> Iterator[AgentState]:
 @pytest.mark.parametrize(("allow", "decision"), [((), Deny), (("Read",), Approve)])
 async def test_an_agent_may_use_the_tools_that_are_allowed_and_no_others(allow: tuple[str, ...], decision: Any) -> None:
     agent = FakeAgent()
-    asked = asyncio.create_task(Brain(lambda _: agent, seconds=SECONDS, allow=allow).answer(PROMPT))
+    asked = asyncio.create_task(LonelyBrain(lambda _: agent, seconds=SECONDS, allow=allow).answer(PROMPT))
     await until(lambda: agent.busy)
     agent.say(ToolRequested("c1", "Read", "info", {}))
     await until(lambda: bool(agent.decisions))
@@ -54,7 +54,7 @@ async def test_an_agent_may_use_the_tools_that_are_allowed_and_no_others(allow: 
 
 async def test_a_failure_is_the_fault_that_the_agent_told_of() -> None:
     agent = FakeAgent()
-    asked = asyncio.create_task(Brain(lambda _: agent, seconds=SECONDS).answer(PROMPT))
+    asked = asyncio.create_task(LonelyBrain(lambda _: agent, seconds=SECONDS).answer(PROMPT))
     await until(lambda: agent.busy)
     agent.say(Failed("provider", "Too many requests.", True), TurnEnded("error"))
     with pytest.raises(ProviderError, match="Too many requests") as raised:
@@ -65,7 +65,7 @@ async def test_a_failure_is_the_fault_that_the_agent_told_of() -> None:
 async def test_an_answer_that_is_too_long_is_stopped_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(brain, "MAX_REPLY", 10)
     agent = FakeAgent()
-    asked = asyncio.create_task(Brain(lambda _: agent, seconds=SECONDS).answer(PROMPT))
+    asked = asyncio.create_task(LonelyBrain(lambda _: agent, seconds=SECONDS).answer(PROMPT))
     await until(lambda: agent.busy)
     agent.say(TextDelta("one two three four"))
     with pytest.raises(AnswerTooLong) as raised:
@@ -76,7 +76,7 @@ async def test_an_answer_that_is_too_long_is_stopped_and_not_waited_for(monkeypa
 
 async def test_who_stops_waiting_or_waits_too_long_leaves_no_agent_behind() -> None:
     agent = FakeAgent()
-    asked = asyncio.create_task(Brain(lambda _: agent, seconds=SECONDS).answer(PROMPT))
+    asked = asyncio.create_task(LonelyBrain(lambda _: agent, seconds=SECONDS).answer(PROMPT))
     await until(lambda: agent.busy)
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -84,7 +84,7 @@ async def test_who_stops_waiting_or_waits_too_long_leaves_no_agent_behind() -> N
     assert agent.closed
     agent = FakeAgent()
     with pytest.raises(AgentTimeout, match="The agent `fake` gave no complete answer"):
-        await Brain(lambda _: agent, seconds=0.01).answer(PROMPT)
+        await LonelyBrain(lambda _: agent, seconds=0.01).answer(PROMPT)
     assert agent.closed
 
 

@@ -91,6 +91,27 @@ async def test_a_launcher_of_the_same_home_does_not_run_what_another_runs(tmp_pa
     assert (await watching.status(third))["state"] == "waiting for secrets"
 
 
+async def test_those_that_a_file_names_run_each_time_and_only_as_long_as_it_names_them(tmp_path: Path) -> None:
+    for agent_ids in (["a1", "a2"], ["a2"]):
+        runners = Runners()
+        agents = Fleet(FleetHome(str(tmp_path), runners, agents=tuple(map(config, agent_ids))), keys(MemoryKeyring()))
+        _made.append(agents)
+        await agents.begin()
+        await agents.restore()
+        assert list(agents.engines) == [runner.config.agent_id for runner in runners.made] == agent_ids
+        await agents.close()
+
+
+async def test_one_that_a_file_names_and_another_launcher_runs_is_told_of(tmp_path: Path) -> None:
+    first, _ = make(tmp_path)
+    await first.start(config())
+    second = Fleet(FleetHome(str(tmp_path), Runners(), agents=(config(), config("a2"))), keys())
+    _made.append(second)
+    await second.begin()
+    assert list(second.engines) == ["a2"]
+    assert "Another launcher" in (await watching.status(second, "a1"))["lastError"]
+
+
 async def test_start_does_not_wait_for_ever_and_stop_ends_a_cycle_that_hangs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.faults import UnknownCall
 from trunkline.runner.config import RunnerConfig
 from trunkline.runner.cycle import CycleReport
+from trunkline.runner.fleet import Fleet, FleetHome
 from trunkline.runner.keys import Keyring, Keys
 from trunkline.runner.launcher import Launcher, serve
 
@@ -112,8 +113,9 @@ async def launcher(home: Path, keyring: MemoryKeyring | None = None) -> AsyncIte
     """A launcher in this process; gives its address."""
     stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
     setup = Launcher(str(home), "127.0.0.1", 0, SECRET, ORIGIN)
+    fleet = Fleet(FleetHome(str(home)), keys(keyring))
     serving = asyncio.create_task(
-        serve(setup, stop, lambda host, port: address.set_result(f"http://{host}:{port}"), keys(keyring))
+        serve(setup, stop, lambda host, port: address.set_result(f"http://{host}:{port}"), fleet)
     )
     try:
         yield await address

@@ -25,6 +25,7 @@ from trunkline.cli import services, serving, table
 from trunkline.cli.explained import explanation
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.preview import plain, preview
+from trunkline.core.starting import callers_secret
 
 DEFAULT_LISTEN = str(settings_of("runner")["listen"].default)
 #: More than anybody reads in a terminal.
@@ -280,25 +281,14 @@ def launcher_secret(secret: str | None, secret_file: str | None, said: Effective
         raise click.UsageError("`--secret` and `--secret-file` say the same thing: use one of them.")
     if secret is None and secret_file is None:
         secret, secret_file = _said_elsewhere(said or _settled({}))
-    if secret is not None:
-        found = secret.strip()
-    elif secret_file is not None:
-        try:
-            with open(secret_file, encoding="utf-8") as file:
-                found = file.read().strip()
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise click.ClickException(f"The secret in `{secret_file}` cannot be read: {reason}.") from None
-    else:
-        found = ""
-    if not found and secret_file is not None:
-        raise click.ClickException(f"The file `{secret_file}` is empty: it must hold the secret.")
+    try:
+        found = callers_secret(secret, secret_file)
+    except ConfigError as error:
+        raise click.ClickException(printable(str(error))) from None
     if not found:
         raise click.ClickException(
             f"{SECRET_VARIABLE} (or --secret, or --secret-file) is required: what callers must know to be let in."
         )
-    if not (found.isascii() and found.isprintable()):
-        raise click.ClickException("The secret must be plain ASCII, on one line: it is sent as a header.")
     return found
 
 

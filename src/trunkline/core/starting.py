@@ -1,4 +1,4 @@
-"""What keeps something that serves from starting, in the same words for all that do."""
+"""What something that serves needs to start, and what keeps it from that, in the same words for all that do."""
 
 from __future__ import annotations
 
@@ -21,6 +21,27 @@ def require(what: str, extra: str) -> None:
     """
     if (module := missing(extra)) is not None:
         raise lacks_package(what, ModuleNotFoundError(name=module), extra)
+
+
+def callers_secret(text: str | None, path: str | None) -> str:
+    """What callers must know, from a text or from a file; empty if there is neither.
+
+    Raises:
+        ConfigError: the file cannot be read or is empty, or no header can hold what is in it.
+    """
+    if text is None and path is not None:
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise ConfigError(f"The secret in `{path}` cannot be read: {reason}.") from None
+        if not text.strip():
+            raise ConfigError(f"The file `{path}` is empty: it must hold the secret.")
+    found = (text or "").strip()
+    if not (found.isascii() and (found.isprintable() or not found)):
+        raise ConfigError("The secret must be plain ASCII, on one line: it is sent as a header.")
+    return found
 
 
 def lacks_package(what: str, error: ModuleNotFoundError, extra: str) -> ConfigError:

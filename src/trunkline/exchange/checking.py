@@ -18,6 +18,7 @@ from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 from trunkline.core.faults import Fault
 from trunkline.exchange import config
+from trunkline.exchange.config import RUNNER
 from trunkline.exchange.exchange import by_registry
 from trunkline.exchange.settings import AgentSettings, ExchangeSettings, WireSettings
 
@@ -60,7 +61,7 @@ async def examine(path: str, environ: Mapping[str, str]) -> list[DoctorFinding]:
     if not settings.agents:
         found.append(_wrong("agents", "there are none", f"Write `[agents.NAME]` into `{path}`."))
     for wire in settings.wires.values():
-        found += _wire(wire, environ)
+        found += _wire(settings, wire, environ)
     if not settings.people:
         note = "nobody has a token: the exchange can be used through the socket in its home, and not over HTTP"
         found.append(DoctorFinding("people", True, note))
@@ -156,7 +157,7 @@ async def _agent(settings: AgentSettings, redactor: Redactor) -> DoctorFinding:
     return _wrong(what, redactor.text(problem)) if problem else DoctorFinding(what, True, settings.agent)
 
 
-def _wire(wire: WireSettings, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
+def _wire(settings: ExchangeSettings, wire: WireSettings, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     what = f"wire {wire.name}"
     entry = PLATFORMS.get(wire.name)
     if entry is not None and entry.secrets:
@@ -167,4 +168,20 @@ def _wire(wire: WireSettings, environ: Mapping[str, str]) -> Iterator[DoctorFind
         if entry.extra is not None and (module := missing(entry.extra)) is not None:
             yield _wrong(what, f"`{module}` is not installed", install_hint(entry.extra))
             return
+    if wire.name == RUNNER:
+        yield _runners(what, settings, wire, environ)
+        return
     yield DoctorFinding(what, True, "configured")
+
+
+def _runners(what: str, settings: ExchangeSettings, wire: WireSettings, environ: Mapping[str, str]) -> DoctorFinding:
+    from trunkline.exchange.lines.runner import setup
+
+    try:
+        found = setup(settings, wire, environ)
+    except Fault as fault:
+        return _wrong(what, Redactor.from_environ(environ).text(fault.message), fault.hint or "")
+    told = [f"runs {', '.join(found.names.values())}"] if found.names else []
+    if found.launcher is not None:
+        told.append(f"launcher on {found.launcher.host}:{found.launcher.port}")
+    return DoctorFinding(what, True, "; ".join(told))

@@ -39,6 +39,8 @@ from trunkline.exchange.settings import (
 
 #: Problems that one message tells. Whoever has more has given the wrong file.
 MOST_TOLD = 20
+#: The wire whose agents are those of a network, each with a table of its own.
+RUNNER = "runner"
 
 Table = Mapping[str, Any]
 
@@ -141,6 +143,14 @@ class _Reader:
                     hint = suggestion(each, self._agents).strip() or f"Write `[agents.{each}]`, or another name."
                     yield self._wrong(f"names `{each}`, and there is no such agent here", "wires", name, key, hint=hint)
 
+        if name == RUNNER:
+            # Only who has one needs to know what a runner is.
+            from trunkline.exchange.config_runner import slips
+
+            for who, told in table.get("agents", {}).items():
+                for slip in slips(told, self._agents, self._environ):
+                    yield self._wrong(slip.problem, "wires", name, "agents", who, *slip.keys, hint=slip.hint)
+
     def _wrong_person(self, name: str, table: Table) -> Iterator[Problem]:
         said = [key for key in ("token_env", "token_sha256") if key in table]
         if not said:
@@ -219,6 +229,10 @@ class _Reader:
         return WireSettings(name, tuple(dict.fromkeys(agents)) if named else None, keys)
 
     def _value(self, wire: str, key: str, value: Any) -> Any:
+        if wire == RUNNER and key == "agents":
+            from trunkline.runner.config import relocated
+
+            return {name: relocated(told, self._path) for name, told in value.items()}
         kind = WIRES[wire].get(key)
         is_path = kind is PATH or (isinstance(kind, Setting) and kind.is_path)
         return self._path(value) if is_path else value

@@ -148,7 +148,7 @@ _NOT_TRYLL = ("workspace", "mode", "allow", "sessions", "log_level", "log_file",
 WIRES: dict[str, Schema] = {
     "tryll": _wire(SECTIONS["tryll"], *_NOT_TRYLL, agents=TEXTS),
     "network": _wire(SECTIONS["network"]),
-    "runner": _wire(SECTIONS["runner"]),
+    "runner": _wire(SECTIONS["runner"], agent=TEXT),
     **{name: _platform(name) for name in remote()},
 }
 

@@ -27,6 +27,7 @@ MakeLine = Callable[[Exchange, WireSettings], Service]
 #: By the wire's name, the module that has a `service` (a `MakeLine`).
 LINES: Mapping[str, str] = {
     "network": "trunkline.exchange.lines.network",
+    "runner": "trunkline.exchange.lines.runner",
     "tryll": "trunkline.exchange.lines.tryll",
     **dict.fromkeys(remote(), "trunkline.exchange.lines.bridge"),
 }

@@ -1,4 +1,4 @@
-"""A brain: each prompt is the one turn of a new session with an agent, in which nobody can be asked.
+"""A brain: what answers prompts. Here each is the one turn of a new session with an agent; nobody can be asked in it.
 
 The answer is limited as a whole, from the connection to the last byte. Nothing is asked twice: the next cycle asks
 again, with what is known then.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from trunkline.agents.turn_stream import TurnStream
 from trunkline.base.redact import Redactor
@@ -49,6 +49,25 @@ class AnswerTooLong(AgentFailed):
         self.said = said[:MAX_REPLY]
 
 
+class Brain(Protocol):
+    """What decides."""
+
+    @property
+    def window(self) -> int | None:
+        """Tokens that a prompt and its answer may have together, if known."""
+
+    async def answer(self, prompt: DecisionPrompt) -> BrainReply:
+        """Ask once.
+
+        Raises:
+            AnswerTooLong: it does not end.
+            Fault: no answer came, or not all of it in time.
+        """
+
+    async def close(self) -> None:
+        """Let go of everything. Idempotent."""
+
+
 class Keeping(NamedTuple):
     """Where sessions are kept, and without what."""
 
@@ -56,7 +75,7 @@ class Keeping(NamedTuple):
     secrets: Redactor
 
 
-class Brain:
+class LonelyBrain:
     """Answers prompts, each in a session of its own with an agent. Nobody is there to be asked about tools."""
 
     def __init__(
@@ -79,7 +98,6 @@ class Brain:
             close: lets go of what the agent needs.
         """
         self.window = window
-        """Tokens that a prompt and its answer may have together, if known."""
         self._agent_for = agent_for
         self._seconds = seconds
         self._workspace = workspace
@@ -89,12 +107,6 @@ class Brain:
         self._close = close
 
     async def answer(self, prompt: DecisionPrompt) -> BrainReply:
-        """Ask once.
-
-        Raises:
-            AnswerTooLong: it does not end.
-            Fault: no answer came, or not all of it in time.
-        """
         agent = self._agent_for(prompt)
         try:
             async with asyncio.timeout(self._seconds):
@@ -135,7 +147,6 @@ class Brain:
         return await on_disk(lambda: keeping.store.create(session, os.path.realpath(self._workspace), agent.name))
 
     async def close(self) -> None:
-        """Let go of everything. Idempotent."""
         if self._close is not None:
             await self._close()
 
@@ -211,6 +222,11 @@ class AnswerSink:
 
     async def drain(self) -> None:
         """It is never behind."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the turn is over."""
+        return self._end is not None
 
     def reply(self) -> BrainReply:
         """The answer.

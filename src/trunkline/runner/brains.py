@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from hashlib import sha256
@@ -27,7 +27,7 @@ from trunkline.core.faults import ConfigError, NoModel, ProviderError
 from trunkline.core.usage import Usage
 from trunkline.models.providers import NAMES, SERVICES, CompatibleProvider
 from trunkline.runner import config_parts
-from trunkline.runner.brain import Answerer, Answering, Brain, Keeping
+from trunkline.runner.brain import Answerer, Answering, Brain, Keeping, LonelyBrain
 from trunkline.runner.config import LLM_PROVIDERS, RunnerConfig
 from trunkline.runner.finishing import on_disk
 from trunkline.runner.prompting import DecisionPrompt
@@ -43,9 +43,21 @@ AGENT_WINDOW = 128_000
 
 KINDS = ("scripted", "agent", "litellm", *NAMES)
 
+#: Makes the brain that an agent is; what the configuration says of it is given as well.
+WithAgent = Callable[[RunnerConfig, Mapping[str, Any]], Brain]
 
-def make(config: RunnerConfig, general: Mapping[str, Any], state: AgentState, home: str) -> Brain:
+
+def make(
+    config: RunnerConfig,
+    general: Mapping[str, Any],
+    state: AgentState,
+    home: str,
+    with_agent: WithAgent | None = None,
+) -> Brain:
     """The brain of a configuration; of one without, what the agent's general data on the network says.
+
+    Args:
+        with_agent: who knows agents by their names: the registry, if left out.
 
     Raises:
         ConfigError: it cannot work as configured.
@@ -57,6 +69,8 @@ def make(config: RunnerConfig, general: Mapping[str, Any], state: AgentState, ho
     match kind:
         case "scripted":
             answering, window, close = _replying(_replies(given), state), None, None
+        case "agent" if with_agent is not None:
+            return with_agent(config, given)
         case "agent":
             return _with_agent(given, config, home, keeping)
         case str() if kind in KINDS:
@@ -71,7 +85,7 @@ def make(config: RunnerConfig, general: Mapping[str, Any], state: AgentState, ho
             raise ConfigError(
                 f"`brain.kind` is `{shown[:40]}`.", hint=f"Use one of {', '.join(f'`{each}`' for each in KINDS)}."
             )
-    return Brain(partial(Answerer, answering), seconds=seconds, window=window, keeping=keeping, close=close)
+    return LonelyBrain(partial(Answerer, answering), seconds=seconds, window=window, keeping=keeping, close=close)
 
 
 # A list of replies
@@ -238,7 +252,7 @@ def _with_agent(given: Mapping[str, Any], config: RunnerConfig, home: str, keepi
     except NoModel as error:
         hint = "Name a provider in `brain.options.provider`, or set `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`."
         raise ConfigError(error.message, hint=hint) from None
-    return Brain(
+    return LonelyBrain(
         lambda prompt: agent,
         seconds=config.timeout_seconds,
         window=AGENT_WINDOW,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -202,6 +202,24 @@ def merged(base: Any, extra: Any) -> Any:
     return config_parts.merged(base, extra)
 
 
+def relocated(mapping: Table, place: Callable[[str], str]) -> dict[str, Any]:
+    """The same with the files in it where `place` puts them."""
+    found = dict(mapping)
+    if isinstance(found.get("log"), str) and found["log"].strip():
+        found["log"] = place(found["log"].strip())
+    prompts = table(found, "prompts")
+    if prompts:
+        found["prompts"] = {
+            name: value if name == "profile" else _relocated_prompt(value, place) for name, value in prompts.items()
+        }
+    return found
+
+
+def _relocated_prompt(value: Any, place: Callable[[str], str]) -> Any:
+    path = _file_of(value)
+    return value if path is None else {"file": place(path)}
+
+
 # The older form
 
 
@@ -259,12 +277,10 @@ def _prompts(given: Table, runtime: Table) -> Prompts:
 def _prompt(given: Table, name: str) -> str | None:
     """A prompt's text; from a file if the value is `{"file": PATH}`, or one word that ends in `.md` or `.txt`."""
     value, where = given.get(name), f"prompts.{name}"
-    is_file = isinstance(value, Mapping)
-    found = text(value, "file", f"{where}.") if isinstance(value, Mapping) else text(given, name, "prompts.")
-    if not found:
-        return None
-    if not is_file and not (found.endswith((".md", ".txt")) and len(found.split()) == 1):
-        return found
+    said = text(value, "file", f"{where}.") if isinstance(value, Mapping) else text(given, name, "prompts.")
+    found = _file_of(value)
+    if found is None:
+        return said or None
     try:
         contents = read_regular(os.path.expanduser(found), MAX_PROMPT)
         if contents.cut:
@@ -273,6 +289,14 @@ def _prompt(given: Table, name: str) -> str | None:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ConfigError(f"`{where}`: the file `{found}` cannot be read: {reason}.") from None
+
+
+def _file_of(prompt: Any) -> str | None:
+    """The file that a prompt is in; None if it is here, or there is none."""
+    is_file = isinstance(prompt, Mapping)
+    said = prompt.get("file") if isinstance(prompt, Mapping) else prompt
+    found = said.strip() if isinstance(said, str) else ""
+    return found if found and (is_file or (found.endswith((".md", ".txt")) and len(found.split()) == 1)) else None
 
 
 def _github(given: Table) -> Github:

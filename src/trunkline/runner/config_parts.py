@@ -105,6 +105,20 @@ def merged(base: Any, extra: Any) -> Any:
     return {**base, **{name: merged(base.get(name), member) for name, member in extra.items()}}
 
 
+def places(given: Any, *above: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Where its members are, and what they are: values, and references to the environment."""
+    if not isinstance(given, Mapping) or _is_reference(given) or (above and above[-1] in _OPAQUE):
+        yield above, given
+        return
+    for name, member in given.items():
+        yield from places(member, *above, name)
+
+
+def variable_of(member: Any) -> str | None:
+    """The variable that a member is a reference to; None if it is none."""
+    return str(member[_REFERENCE]) if _is_reference(member) else None
+
+
 def values(given: Any) -> Iterator[str]:
     """All texts in it."""
     if isinstance(given, str):

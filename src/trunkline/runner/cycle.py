@@ -23,6 +23,7 @@ from trunkline.core.usage import Usage
 from trunkline.runner import brains, contract, decision, prompting
 from trunkline.runner.actions import NOT_CARRIED_OUT, ActionOutcome, ActionPerformer, issue_feedback, tx_feedback
 from trunkline.runner.brain import AnswerTooLong, Brain, BrainReply
+from trunkline.runner.brains import WithAgent
 from trunkline.runner.commlog import CommunicationLog
 from trunkline.runner.config import RunnerConfig
 from trunkline.runner.contract import ContractAction, Invalid
@@ -84,7 +85,7 @@ class CycleReport(Value):
 
 
 class RunnerParts(Value):
-    """What a runner is made of. `performer` is None if no transactions can be sent."""
+    """What a runner is made of. `performer` is None if no transactions can be sent. `with_agent`: see `brains.make`."""
 
     config: RunnerConfig
     home: str
@@ -97,6 +98,7 @@ class RunnerParts(Value):
     issues: Issues
     actions: ActionPerformer
     performer: TxPerformer | None
+    with_agent: WithAgent | None = None
 
 
 class _Failure(Exception):
@@ -311,7 +313,8 @@ class Runner:
             brain, self._brain = self._brain, None
             await brain.close()
         if self._brain is None:
-            self._brain = brains.make(self._parts.config, agent, self._parts.state, self._parts.home)
+            parts = self._parts
+            self._brain = brains.make(parts.config, agent, parts.state, parts.home, parts.with_agent)
             self._brain_of = named
         return self._brain
 

@@ -7,6 +7,7 @@ has their secrets; the others wait until somebody starts them with their secrets
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,6 +24,8 @@ from trunkline.runner.finishing import on_disk
 from trunkline.runner.keys import Keys
 from trunkline.runner.known import KnownAgent, KnownAgents
 from trunkline.tools.threads import in_thread
+
+logger = logging.getLogger(__name__)
 
 #: How long `start` waits for the first cycle. Callers give up sooner or later; the cycle goes on.
 FIRST_CYCLE_SECONDS = 20.0
@@ -58,6 +61,8 @@ class FleetHome(Value):
     make: Callable[[RunnerConfig, str, int | None], Cycles] | None = None
     """What makes runners; the usual one unless given."""
     patience: BreakerSettings | None = None
+    agents: tuple[Mapping[str, Any], ...] = ()
+    """Those that run whenever the launcher does: a file names them, and nobody needs to know them after a restart."""
 
 
 class Resting(Value):
@@ -93,6 +98,8 @@ class Fleet:
         self.resting: dict[str, Resting] = {}
         self.kept: dict[str, bool] = {}
         """Whether the keyring has the secrets of those that run."""
+        self._always: set[str] = set()
+        """The ids of those that the place names."""
         self._keys = keys
         self._known = KnownAgents(place.home)
         self._once: dict[str, Engine] = {}
@@ -104,6 +111,22 @@ class Fleet:
         self._opening_once = asyncio.Lock()
         self._saving: set[asyncio.Task[None]] = set()
 
+    async def begin(self) -> None:
+        """Run those that always do. One that cannot is told of in its status.
+
+        Raises:
+            ConfigError: what one of them is told cannot be understood.
+        """
+        for given in self.place.agents:
+            config = await _checked(given)
+            self._always.add(config.agent_id)
+            async with self._lock(config.agent_id):
+                try:
+                    await self._begin(config)
+                except (AlreadyRunning, Fault, OSError) as error:
+                    logger.error("The runner of `%s` is not started: %s", config.agent_id, error)
+                    self.resting[config.agent_id] = Resting(self._remembered(config), str(error))
+
     async def restore(self) -> None:
         """Know the agents of earlier launchers again, and run those that were running.
 
@@ -111,7 +134,8 @@ class Fleet:
             ConfigError: what is known cannot be read.
         """
         for known in await in_thread(lambda _: self._known.all()):
-            self.resting[known.agent_id] = Resting(known)
+            if known.agent_id not in self._always | self.engines.keys():
+                self.resting[known.agent_id] = Resting(known)
         for known in [each.known for each in self.resting.values()]:
             if known.wanted and not self._lock(known.agent_id).locked() and known.agent_id in self.resting:
                 await self._again(known)
@@ -242,7 +266,7 @@ class Fleet:
         """An engine whose agent is known on disk."""
         engine = await self._opened(config)
         try:
-            await in_thread(lambda _: self._known.keep(_known(config)))
+            await in_thread(lambda _: self._known.keep(self._remembered(config)))
         except BaseException:
             await engine.stop()
             raise
@@ -280,7 +304,7 @@ class Fleet:
         if self.engines.get(agent_id) is engine:
             del self.engines[agent_id]
             self._known.let_go(agent_id)
-            self.resting[agent_id] = Resting(_known(engine.config), last=engine.status())
+            self.resting[agent_id] = Resting(self._remembered(engine.config), last=engine.status())
 
     async def _whole(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """A configuration; one of secrets alone is completed by what is known of the agent."""
@@ -294,6 +318,11 @@ class Fleet:
         if missing := parting.missing(whole, known.secrets):
             raise ConfigError(_waits_for(missing))
         return whole
+
+    def _remembered(self, config: RunnerConfig) -> KnownAgent:
+        parts = parting.parted(config)
+        wanted = config.agent_id not in self._always
+        return KnownAgent(config.agent_id, parts.public, tuple(parting.paths(parts.secret)), wanted)
 
     def _check_ending(self) -> None:
         if self._closing:
@@ -341,11 +370,6 @@ async def _checked(given: Mapping[str, Any]) -> RunnerConfig:
     except ConfigError as error:
         known = secrets.Secrets(config_parts.values(config_parts.secret(given)))
         raise ConfigError(known.text(str(error))) from None
-
-
-def _known(config: RunnerConfig) -> KnownAgent:
-    parts = parting.parted(config)
-    return KnownAgent(config.agent_id, parts.public, tuple(parting.paths(parts.secret)), True)
 
 
 def _waits_for(missing: list[str]) -> str:

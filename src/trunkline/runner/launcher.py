@@ -32,15 +32,18 @@ class Launcher(Value):
 
 
 async def serve(
-    launcher: Launcher, stop: asyncio.Event, reachable: Callable[[str, int], None], keys: Keys | None = None
+    launcher: Launcher, stop: asyncio.Event, reachable: Callable[[str, int], None], fleet: Fleet | None = None
 ) -> None:
     """Serve until `stop` is set; then end all agents, which run again after the next start.
+
+    Args:
+        fleet: the agents; those of the launcher's home, if left out.
 
     Raises:
         ConfigError: it cannot listen there, or a package is missing.
     """
     try:
-        await _serve(launcher, stop, reachable, keys or Keys(system_keyring))
+        await _serve(launcher, stop, reachable, fleet or Fleet(FleetHome(launcher.home), Keys(system_keyring)))
     except ModuleNotFoundError as error:
         raise lacks_package("The launcher", error, "runner") from None
     except asgi.CannotListen as error:
@@ -48,10 +51,9 @@ async def serve(
         raise cannot_listen(launcher.host, launcher.port, error, hint) from None
 
 
-async def _serve(launcher: Launcher, stop: asyncio.Event, reachable: Callable[[str, int], None], keys: Keys) -> None:
+async def _serve(launcher: Launcher, stop: asyncio.Event, reachable: Callable[[str, int], None], fleet: Fleet) -> None:
     from trunkline.runner.launcher_app import LauncherApp
 
-    fleet = Fleet(FleetHome(launcher.home), keys)
     app = LauncherApp(fleet, secret=launcher.secret, origin=launcher.origin, host=launcher.host)
     tasks: list[asyncio.Task[None]] = []
 
@@ -75,6 +77,7 @@ async def _serve(launcher: Launcher, stop: asyncio.Event, reachable: Callable[[s
 
 async def _restored(fleet: Fleet) -> None:
     try:
+        await fleet.begin()
         await fleet.restore()
     except (Fault, OSError) as error:
         logger.error("The agents of earlier runs are not started: %s", error)

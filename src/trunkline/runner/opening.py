@@ -6,6 +6,7 @@ import os
 
 from trunkline.runner import commlog, secrets
 from trunkline.runner.actions import ActionPerformer
+from trunkline.runner.brains import WithAgent
 from trunkline.runner.commlog import CommunicationLog, Stamp
 from trunkline.runner.config import RunnerConfig
 from trunkline.runner.cycle import Runner, RunnerParts
@@ -17,12 +18,15 @@ from trunkline.runner.state import AgentState
 from trunkline.wires.sns.drive import Sns
 
 
-def open_runner(config: RunnerConfig, *, home: str, port: int | None = None) -> Runner:
+def open_runner(
+    config: RunnerConfig, *, home: str, port: int | None = None, with_agent: WithAgent | None = None
+) -> Runner:
     """The runner of one agent; nothing is asked of anybody yet. Close it when done.
 
     Args:
         home: the state directory.
         port: the launcher's, for the log; None if there is none.
+        with_agent: makes brains of agents; see `brains.make`.
 
     Raises:
         ConfigError: it cannot work as configured.
@@ -42,4 +46,6 @@ def open_runner(config: RunnerConfig, *, home: str, port: int | None = None) -> 
 
         performer = TxPerformer(config.execution, home, known, agent_id=config.agent_id)
     actions = ActionPerformer(sns, writes, inbox, issues, NetworkReader(sns, config.comment_limit), known, performer)
-    return Runner(RunnerParts(config, home, known, state, log, sns, inbox, writes, issues, actions, performer))
+    return Runner(
+        RunnerParts(config, home, known, state, log, sns, inbox, writes, issues, actions, performer, with_agent)
+    )

@@ -10,8 +10,9 @@ import pytest
 
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.faults import ConfigError
-from trunkline.exchange.lines.network import NetworkLine, settled
+from trunkline.exchange.lines.network import NetworkLine
 from trunkline.exchange.settings import WireSettings
+from trunkline.exchange.wire_keys import settled
 
 
 def line(home: Path, **keys: object) -> NetworkLine:

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from trunkline.base import config_addresses, paths
-from trunkline.base.config import Config, Layer
-from trunkline.base.config_file import ConfigFileError, TomlFile
-from trunkline.base.config_services import schema_of
 from trunkline.base.config_settled import EffectiveConfig
 from trunkline.base.hosts import is_loopback
 from trunkline.core.faults import ConfigError
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.settings import WireSettings
+from trunkline.exchange.wire_keys import settled
 from trunkline.network.configured import settings_from
 
 #: The wire's name in the file.
@@ -31,17 +29,6 @@ def service(exchange: Exchange, wire: WireSettings) -> NetworkLine:
         ConfigError: a variable cannot be understood, or others would be let in unasked.
     """
     return NetworkLine(exchange.settings.home, settled(exchange.settings.path, wire, os.environ))
-
-
-def settled(path: str, wire: WireSettings, environ: Mapping[str, str]) -> EffectiveConfig:
-    """What holds: variables, the wire's keys, defaults. A secret is in the variable that the file names."""
-    keys = {key: value for key, value in wire.keys.items() if not key.endswith("_env")}
-    keys |= {key.removesuffix("_env"): environ[name] for key, name in wire.keys.items() if key.endswith("_env")}
-    config = Config([Layer(TomlFile(path, {}, ""), {NAME: keys})], schema=schema_of(NAME))
-    try:
-        return EffectiveConfig(NAME, config, None, environ)
-    except ConfigFileError as error:
-        raise ConfigError(f"{error}.") from None
 
 
 class NetworkLine:

@@ -1,0 +1,27 @@
+"""What holds for a wire that is a service without an exchange as well: its keys in the file stand for the section's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from trunkline.base.config import Config, Layer
+from trunkline.base.config_file import ConfigFileError, TomlFile
+from trunkline.base.config_services import schema_of
+from trunkline.base.config_settled import EffectiveConfig
+from trunkline.core.faults import ConfigError
+from trunkline.exchange.settings import WireSettings
+
+
+def settled(path: str, wire: WireSettings, environ: Mapping[str, str]) -> EffectiveConfig:
+    """Variables, the wire's keys, defaults. A secret is in the variable that the file names.
+
+    Raises:
+        ConfigError: a variable cannot be understood.
+    """
+    keys = {key: value for key, value in wire.keys.items() if not key.endswith("_env")}
+    keys |= {key.removesuffix("_env"): environ[name] for key, name in wire.keys.items() if key.endswith("_env")}
+    config = Config([Layer(TomlFile(path, {}, ""), {wire.name: keys})], schema=schema_of(wire.name))
+    try:
+        return EffectiveConfig(wire.name, config, None, environ)
+    except ConfigFileError as error:
+        raise ConfigError(f"{error}.") from None
