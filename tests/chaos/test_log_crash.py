@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.shelves import AT, Shelf, TidyFileStore, checkpoint, fill, record
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.killed_writer import lines_until_killed
 from trunkline.core.events import Checkpointed, Envelope, Gap, Notice, TextDelta
 from trunkline.core.faults import SessionDamaged
 from trunkline.core.log import EventLog
@@ -76,20 +74,8 @@ def test_what_was_flushed_survives_kill_9_and_nothing_torn_is_read(tmp_path: Pat
 
 
 def _write_until_killed(shelf: Shelf, reports: int) -> int:
-    """Let a process write until it has reported so many times, kill it, and give the last number it reported."""
-    command = [sys.executable, "-c", WRITER, str(shelf.root)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        seen = b""
-        while seen.count(b"\n") < reports:
-            piece = os.read(child.stdout.fileno(), 65_536)
-            assert piece, "the writer ended by itself"
-            seen += piece
-        child.send_signal(signal.SIGKILL)
-        seen += child.stdout.read()
-        assert child.wait(timeout=PATIENCE_SECONDS) == -signal.SIGKILL
-    # The last line may itself be cut short.
-    return int(seen[: seen.rindex(b"\n")].splitlines()[-1])
+    """The last number that was reported."""
+    return int(lines_until_killed([sys.executable, "-c", WRITER, str(shelf.root)], reports)[-1])
 
 
 @pytest.fixture

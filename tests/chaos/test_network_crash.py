@@ -18,6 +18,7 @@ from uuid import uuid4
 import pytest
 
 from tests.network.world import world
+from tests.support.killed_writer import lines_until_killed
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.network.open_database import open_database
 from trunkline.store.database import Row
@@ -74,19 +75,8 @@ async def test_every_acknowledged_write_survives_kill_9_and_no_work_is_kept_by_h
 
 
 def _write_until_killed(url: str, reports: int) -> set[str]:
-    """Let a process write until it has reported so many writes, kill it, and give all that it reported."""
-    with subprocess.Popen([sys.executable, "-c", WRITER, url], stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        seen = b""
-        while seen.count(b"\n") < reports:
-            piece = os.read(child.stdout.fileno(), 65_536)
-            assert piece, "the writer ended by itself"
-            seen += piece
-        child.send_signal(signal.SIGKILL)
-        seen += child.stdout.read()
-        assert child.wait(timeout=PATIENCE_SECONDS) == -signal.SIGKILL
-    # The last line may itself be cut short.
-    return set(seen[: seen.rindex(b"\n")].decode().split("\n"))
+    """All writes that were reported."""
+    return set(lines_until_killed([sys.executable, "-c", WRITER, url], reports))
 
 
 @pytest.mark.process

@@ -26,8 +26,8 @@ GOOD = (sys.executable, "-S", "-E", str(AGENTS / "run_agent.py"), "GoodAgent")
 BAD = (*GOOD[:-1], "broken_approvals.OnceIsAlways")
 
 
-def conform(*arguments: str) -> Result:
-    return CliRunner().invoke(command, ["jsonstream", *arguments])
+def conform(*arguments: str, wire: str = "jsonstream") -> Result:
+    return CliRunner().invoke(command, [wire, *arguments])
 
 
 @pytest.mark.process
@@ -155,26 +155,39 @@ def test_prompts_can_be_said_in_other_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_a_target_that_does_not_start_is_wrong_usage() -> None:
-    done = conform("--", "no-such-program-anywhere")
+@pytest.mark.parametrize("wire", ["jsonstream", "agentproc"])
+def test_a_target_that_does_not_start_is_wrong_usage(wire: str) -> None:
+    done = conform("--", "no-such-program-anywhere", wire=wire)
     assert done.exit_code == 2
     assert "there is no program `no-such-program-anywhere`" in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "problem"),
+    ("wire", "arguments", "problem"),
     [
-        ((), "Name the command to test behind `--`"),
-        (("--only", "js.nothing", "--", "true"), "No check matches js.nothing"),
-        (("--report", "report.pdf", "--", "true"), "must end in .json or .md"),
-        (("--report", "no/such/folder/r.md", "--", "true"), "there is no directory"),
-        (("--env", "NAME", "--", "true"), "needs NAME=VALUE"),
-        (("--jobs", "0", "--", "true"), "--jobs"),
-        (("--prompts", "no-such-file.toml", "--", "true"), "cannot be read"),
+        ("jsonstream", (), "Name the command to test behind `--`"),
+        ("jsonstream", ("--only", "js.nothing", "--", "true"), "No check matches js.nothing"),
+        ("jsonstream", ("--report", "report.pdf", "--", "true"), "must end in .json or .md"),
+        ("jsonstream", ("--report", "no/such/folder/r.md", "--", "true"), "there is no directory"),
+        ("jsonstream", ("--env", "NAME", "--", "true"), "needs NAME=VALUE"),
+        ("jsonstream", ("--jobs", "0", "--", "true"), "--jobs"),
+        ("jsonstream", ("--prompts", "no-such-file.toml", "--", "true"), "cannot be read"),
+        ("agentproc", (), "trunkline conform agentproc -- ./my_agent.py"),
+        ("agentproc", ("--bridge",), "trunkline conform agentproc --bridge -- my-bridge"),
+        ("agentproc", ("--bridge", "--", "true"), "must hold `{profile}`"),
+        ("agentproc", ("--bridge", "--", "true", "{profile}"), "must hold `{message}`"),
+        ("agentproc", ("--bridge", "--protocol", "0.4", "--", "true"), "`--protocol` means nothing for --bridge"),
+        ("agentproc", ("--output", "json", "--", "true"), "`--output` means nothing for an agent"),
+        ("agentproc", ("--prompt", "helo=x", "--", "true"), "did you mean `hello`?"),
+        ("agentproc", ("--prompt", "hello", "--", "true"), "NAME=TEXT"),
+        ("agentproc", ("--prompt", "repeat=x", "--", "true"), "must hold `{text}`"),
+        ("agentproc", ("--prompts", "no-such-file.toml", "--", "true"), "cannot be read"),
+        ("agentproc", ("--only", "br.*", "--", "true"), "No check matches br.*"),
+        ("agentproc", ("--report", "report.pdf", "--", "true"), "must end in .json or .md"),
     ],
 )
-def test_wrong_usage_ends_with_2_and_says_what_to_do(arguments: tuple[str, ...], problem: str) -> None:
-    done = conform(*arguments)
+def test_wrong_usage_ends_with_2_and_says_what_to_do(wire: str, arguments: tuple[str, ...], problem: str) -> None:
+    done = conform(*arguments, wire=wire)
     assert done.exit_code == 2
     assert problem in done.stderr
 
@@ -186,11 +199,12 @@ def test_list_shows_the_checks_without_running_anything() -> None:
     assert check["requirement"] == "`ready` comes once in the life of a process."
 
 
-def test_the_prompts_are_shown_in_the_form_in_which_they_are_read(tmp_path: Path) -> None:
-    shown = conform("--show-prompts").stdout
+@pytest.mark.parametrize("wire", ["jsonstream", "agentproc"])
+def test_the_prompts_are_shown_in_the_form_in_which_they_are_read(wire: str, tmp_path: Path) -> None:
+    shown = conform("--show-prompts", wire=wire).stdout
     again = tmp_path / "prompts.toml"
     again.write_text(shown, encoding="utf-8")
-    assert conform("--prompts", str(again), "--show-prompts").stdout == shown
+    assert conform("--prompts", str(again), "--show-prompts", wire=wire).stdout == shown
 
 
 @pytest.mark.process

@@ -64,48 +64,11 @@ def test_a_bridge_is_judged_by_what_its_agent_was_given_and_by_what_it_shows() -
     assert any("'AGENT_MESSAGE': 'conform'" in remark for remark in remarks)
 
 
-@pytest.mark.process
-def test_a_target_that_does_not_start_is_wrong_usage() -> None:
-    done = conform("--", "no-such-program-anywhere")
-    assert done.exit_code == 2
-    assert "there is no program `no-such-program-anywhere`" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ((), "trunkline conform agentproc -- ./my_agent.py"),
-        (("--bridge",), "trunkline conform agentproc --bridge -- my-bridge"),
-        (("--bridge", "--", "true"), "must hold `{profile}`"),
-        (("--bridge", "--", "true", "{profile}"), "must hold `{message}`"),
-        (("--bridge", "--protocol", "0.4", "--", "true"), "`--protocol` means nothing for --bridge"),
-        (("--output", "json", "--", "true"), "`--output` means nothing for an agent"),
-        (("--prompt", "helo=x", "--", "true"), "did you mean `hello`?"),
-        (("--prompt", "hello", "--", "true"), "NAME=TEXT"),
-        (("--prompt", "repeat=x", "--", "true"), "must hold `{text}`"),
-        (("--prompts", "no-such-file.toml", "--", "true"), "cannot be read"),
-        (("--only", "br.*", "--", "true"), "No check matches br.*"),
-        (("--report", "report.pdf", "--", "true"), "must end in .json or .md"),
-    ],
-)
-def test_wrong_usage_ends_with_2_and_says_what_to_do(arguments: tuple[str, ...], problem: str) -> None:
-    done = conform(*arguments)
-    assert done.exit_code == 2
-    assert problem in done.stderr
-
-
 def test_list_shows_the_checks_of_the_kit_that_is_meant() -> None:
     assert conform("--list", "--only", "ap.stdin.none").stdout.split()[:3] == ["ap.stdin.none", "MUST", "stdin"]
     assert conform("--list", "--bridge", "--only", "br.cut.limit").stdout.split()[1] == "MUST"
     (check,) = json.loads(conform("--list", "--json", "--protocol", "0.4", "--only", "ap4.event.result-once").stdout)
     assert check["requirement"] == "There is at most one `result`."
-
-
-def test_the_prompts_are_shown_in_the_form_in_which_they_are_read(tmp_path: Path) -> None:
-    shown = conform("--show-prompts").stdout
-    again = tmp_path / "prompts.toml"
-    again.write_text(shown, encoding="utf-8")
-    assert conform("--prompts", str(again), "--show-prompts").stdout == shown
 
 
 def test_the_help_names_the_patience_that_the_kits_have() -> None:

@@ -13,8 +13,6 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, Route, expect
 
-from tests.conftest import require
-from tests.support import browser as browsers
 from tests.support.browser import overflow, picture, visiting
 from tests.support.fake_launcher import LAUNCHERS, FakeLauncher
 from tests.support.patience import PATIENCE_SECONDS
@@ -48,13 +46,6 @@ PASSPHRASE = "correct horse battery"
 ABI = [
     {"type": "function", "name": "inc", "stateMutability": "nonpayable", "inputs": [{"name": "n", "type": "uint256"}]}
 ]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    require("Chromium", browsers.executable() is not None, "on Debian: apt-get install chromium")
-    async with browsers.chromium() as opened:
-        yield opened
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -9,8 +9,6 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from tests.conftest import require
-from tests.support import browser as browsers
 from tests.support.anvil import KEY
 from tests.support.browser import picture, visiting
 from tests.support.world_place import Place, place
@@ -26,13 +24,6 @@ pytestmark = [
 PASSPHRASE = "correct horse battery"
 TITLE = "Which fee is meant for 999 wei?"
 ANSWER = "Two wei. **Please** write a report."
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    require("Chromium", browsers.executable() is not None, "on Debian: apt-get install chromium")
-    async with browsers.chromium() as opened:
-        yield opened
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -22,8 +22,7 @@ async def test_of_many_answers_exactly_one_wins_and_the_others_hear_whose(tmp_pa
     async with world.living() as life:
         live = await life.open()
         await life.say(live, "tool t1")
-        await until(lambda: world.asked)
-        (pending,) = await life.switchboard.approvals.found("pending")
+        pending = await life.pending()
         answers = [Approve() if number % 2 else Deny(f"no {number}") for number in range(20)]
         found = await asyncio.gather(
             *(live.decide(pending, answer, f"p{number}") for number, answer in enumerate(answers)),
@@ -47,8 +46,7 @@ async def test_a_call_with_a_secret_in_it_is_answered_like_any_other_but_not_by_
     async with world.living() as life:
         live = await life.open()
         await life.say(live, "tool secret1")
-        await until(lambda: world.asked)
-        (pending,) = await life.switchboard.approvals.found("pending")
+        pending = await life.pending()
         assert SECRET not in str(pending)
         await live.decide(pending, Approve(), "ana")
         await life.rest(live)
@@ -69,8 +67,7 @@ async def test_an_answer_counts_for_the_call_that_was_asked_about_and_no_other(t
         live = await life.open()
         await life.say(live, "tool t1")
         await life.say(live, "tool t1")
-        await until(lambda: world.asked)
-        (first,) = await life.switchboard.approvals.found("pending")
+        first = await life.pending()
         with pytest.raises(AlreadyDecided):
             await live.decide(first.replace(digest="0" * 64), Approve(), "eve")
         await live.decide(first, Approve(), "ana")

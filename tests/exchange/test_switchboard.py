@@ -306,8 +306,7 @@ async def test_a_denied_call_is_not_run(tmp_path: Path) -> None:
     async with world.living() as life:
         live = await life.open()
         await life.say(live, "tool t1")
-        await until(lambda: world.asked)
-        (pending,) = await life.switchboard.approvals.found("pending")
+        pending = await life.pending()
         await live.decide(pending, Deny("no"), "bob")
         await life.rest(live)
         (row,) = await life.switchboard.approvals.found()

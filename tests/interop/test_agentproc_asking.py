@@ -6,10 +6,9 @@ proxy that is not there.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,13 @@ import pytest
 import environments
 from environments import INSTALL_SECONDS
 from tests.conftest import require
+from tests.support.asked_turn import asked_turn
 from tests.support.provider import Reply, Request, StubProvider
 from tests.support.provider_streams import anthropic_sse, anthropic_text, anthropic_tool_calls
 from trunkline.agents.external.agentproc import AgentProcAgent
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.approvals import Policy
-from trunkline.core.events import Event, TextDelta, ToolCancelled, ToolRequested, TurnEnded, UserMessage
+from trunkline.core.events import Event, TextDelta, ToolCancelled, ToolRequested, TurnEnded
 from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
 from trunkline.wires.agentproc import hub
@@ -43,8 +43,6 @@ both = pytest.mark.parametrize("name", list(PACKAGES))
 #: The command that the model wants to be run, as each program's tool takes it.
 COMMAND = "touch made.txt"
 _ANSWER = "All done now."
-
-Decide = Callable[[Session, ToolRequested], None]
 
 
 def program(name: str) -> Path:
@@ -129,22 +127,6 @@ def environ_of(stub: StubProvider, home: Path) -> dict[str, str]:
     }  # fmt: skip
 
 
-async def turn(session: Session, text: str, decide: Decide) -> list[Event]:
-    heard = session.subscribe()
-    session.submit(UserMessage(text))
-    events: list[Event] = []
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        async for envelope in heard:
-            event = getattr(envelope, "event", None)
-            assert isinstance(event, Event)
-            events.append(event)
-            if isinstance(event, ToolRequested):
-                decide(session, event)
-            if isinstance(event, TurnEnded):
-                break
-    return events
-
-
 def text_of(events: list[Event]) -> str:
     return "".join(event.text for event in events if isinstance(event, TextDelta))
 
@@ -167,12 +149,12 @@ async def test_it_asks_in_the_middle_of_its_turn_and_obeys(
         assert not made.exists()
         session.answer(request.call_id, Approve())
 
-    denied = await turn(session, "make it", deny)
+    denied = await asked_turn(session, "make it", deny)
     assert not made.exists()
     assert [event.reason for event in denied if isinstance(event, ToolCancelled)] == ["not now"]
     assert text_of(denied).endswith(_ANSWER)
     # The same session, which the program goes on with.
-    allowed = await turn(session, "make it after all", allow)
+    allowed = await asked_turn(session, "make it after all", allow)
     assert made.exists()
     assert text_of(allowed).endswith(_ANSWER)
     assert [(each.name, each.category, each.args["command"]) for each in asked] == [("Bash", "exec", COMMAND)] * 2
@@ -191,11 +173,11 @@ async def test_a_stop_while_it_asks_ends_it_and_nothing_was_done(
 ) -> None:
     agent = AgentProcAgent(profile_of(name, stub), environ=environ_of(stub, tmp_path))
     session = await Session.open(agent, MemoryLog("s1"), Policy(), workspace=str(workspace))
-    stopped = await turn(session, "make it", lambda session, request: session.stop())
+    stopped = await asked_turn(session, "make it", lambda session, request: session.stop())
     assert isinstance(stopped[-1], TurnEnded)
     assert stopped[-1].outcome == "cancelled"
     # Where the program has noted no answer, its model wants the same again.
-    after = await turn(session, "how are you?", lambda session, request: session.answer(request.call_id, Deny()))
+    after = await asked_turn(session, "how are you?", lambda session, request: session.answer(request.call_id, Deny()))
     assert text_of(after).endswith(_ANSWER)
     assert not (workspace / "made.txt").exists()
     await session.close()

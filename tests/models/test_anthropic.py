@@ -5,22 +5,13 @@ from typing import Any
 
 import pytest
 
+from tests.models.asking import BASH, READ, ask, say
 from trunkline.models.abilities import is_adaptive
 from trunkline.models.anthropic import AnthropicFormat
-from trunkline.models.messages import Block, Document, Image, Message, Role, Text, Thinking, ToolResult, ToolUse
-from trunkline.models.model import Request, ToolSpec
+from trunkline.models.messages import Block, Document, Image, Message, Thinking, ToolResult, ToolUse
+from trunkline.models.model import Request
 
 MARK = {"type": "ephemeral"}
-READ = ToolSpec("Read", "reads", {"type": "object", "title": "t"})
-BASH = ToolSpec("Bash", "runs", {"type": "object"})
-
-
-def ask(*messages: Message, **more: Any) -> Request:
-    return Request(list(messages), **more)
-
-
-def say(role: Role, *blocks: Block | str) -> Message:
-    return Message(role, tuple(Text(block) if isinstance(block, str) else block for block in blocks))
 
 
 def body(request: Request, *, caching: bool = False, compat: dict[str, Any] | None = None, **more: Any) -> Any:

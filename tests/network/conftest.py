@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import require
+from tests.network.world import World, world
 from tests.support import postgres
 from trunkline.network.open_database import open_database
 from trunkline.store.database import Database
@@ -59,3 +60,17 @@ async def sqlite_database(sqlite_url: str) -> AsyncIterator[Database]:
     database = await open_database(sqlite_url)
     yield database
     await database.close()
+
+
+@pytest.fixture
+async def net(database: Database) -> AsyncIterator[World]:
+    """A network, on one kind of database after the other."""
+    async with world(database) as made:
+        yield made
+
+
+@pytest.fixture
+async def lite(sqlite_database: Database) -> AsyncIterator[World]:
+    """A network on SQLite alone: for rules that no database decides."""
+    async with world(sqlite_database) as made:
+        yield made

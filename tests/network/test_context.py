@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import httpx
 import pytest
 
-from tests.network.world import ABI, OTHER, OWNER, World, world
+from tests.network.world import ABI, OTHER, OWNER, World
 from trunkline.network import context
 from trunkline.network.threads import insert_thread
 from trunkline.store.database import Database, Row, Transaction
-
-
-@pytest.fixture
-async def net(database: Database) -> AsyncIterator[World]:
-    async with world(database) as found:
-        yield found
-
-
-@pytest.fixture
-async def lite(sqlite_database: Database) -> AsyncIterator[World]:
-    async with world(sqlite_database) as found:
-        yield found
 
 
 def error(answer: httpx.Response) -> tuple[int, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -11,12 +10,6 @@ from tests.network.world import OWNER, World, world
 from trunkline.network import removal, schema, system_thread, threads
 from trunkline.network.open_database import open_database
 from trunkline.store.database import Database, Transaction
-
-
-@pytest.fixture
-async def net(database: Database) -> AsyncIterator[World]:
-    async with world(database) as found:
-        yield found
 
 
 async def found(net: World, word: str) -> list[str]:

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from tests.network.world import Runner, World, world
+from tests.network.world import Runner, World
 from trunkline.network import repeating
-from trunkline.store.database import Database
 
 HOUR_MS = repeating.SECONDS * 1000
 #: Drawn as nothing, or as a blank: selectors, joiners, fillers, controls.
 HIDDEN = ["\ufe0f", "\u034f", "\u3164", "\u115f", "\uffa0", "\u17b4", "\u2800", "\x01", "\x1f", "\x7f", "\x9f"]
 BLANK = ["\u3164", "\u115f", "\uffa0", "\u2800"]
-
-
-@pytest.fixture
-async def net(database: Database) -> AsyncIterator[World]:
-    async with world(database) as net:
-        yield net
 
 
 async def said(agent: Runner, thread_id: str, body: str, **members: Any) -> tuple[int, dict[str, Any], str | None]:

@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import json
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +67,6 @@ class Told:
 
     async def pass_seconds(self, seconds: float) -> None:
         self.net.clock.now += round(seconds * SECOND_MS)
-
-
-@pytest.fixture
-async def net(database: Database) -> AsyncIterator[World]:
-    async with world(database) as net:
-        yield net
 
 
 @pytest.fixture

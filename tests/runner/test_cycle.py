@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,17 +25,6 @@ from trunkline.runner.cycle import IN_FLIGHT, NO_COMMUNITY
 from trunkline.runner.opening import open_runner
 
 KEY = "0x" + "4f" * 32
-
-
-@pytest.fixture
-async def sns() -> AsyncIterator[SnsStub]:
-    async with SnsStub() as network:
-        yield network
-
-
-@pytest.fixture
-def world(sns: SnsStub, tmp_path: Path) -> World:
-    return World(sns, tmp_path)
 
 
 # What is done

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,17 +19,6 @@ from trunkline.runner.state import AgentState
 
 HASH = "0x" + "1b" * 32
 EXECUTION = {"rpcUrl": "http://127.0.0.1:1", "privateKey": "0x" + "4f" * 32}
-
-
-@pytest.fixture
-async def sns() -> AsyncIterator[SnsStub]:
-    async with SnsStub() as network:
-        yield network
-
-
-@pytest.fixture
-def world(sns: SnsStub, tmp_path: Path) -> World:
-    return World(sns, tmp_path)
 
 
 class Chain:

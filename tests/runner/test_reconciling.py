@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,17 +12,6 @@ from tests.support.provider import BREAK, HANG
 from tests.support.sns_stub import HANDLE, SLUG, SnsStub, hurry
 from trunkline.runner import reconciling
 from trunkline.runner.reconciling import GIVE_UP_SECONDS, LATE_SECONDS
-
-
-@pytest.fixture
-async def sns() -> AsyncIterator[SnsStub]:
-    async with SnsStub() as network:
-        yield network
-
-
-@pytest.fixture
-def world(sns: SnsStub, tmp_path: Path) -> World:
-    return World(sns, tmp_path)
 
 
 def found(world: World) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.store.shelves import Shelf, TidyFileStore, fill, kept, numbers, record
-from tests.store.test_store_full_disk import files_limited_to
+from tests.support.full_disk import files_limited_to
 from trunkline.core.events import Gap, Notice
 from trunkline.core.log import EventLog
 from trunkline.store import appending

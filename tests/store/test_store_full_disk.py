@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from tests.store.shelves import Shelf, fill, kept
+from tests.support.full_disk import files_limited_to
 from trunkline.core.events import Gap
 from trunkline.core.faults import ConfigError
-
-
-@contextmanager
-def files_limited_to(size: int) -> Iterator[None]:
-    """The kernel writes what fits below the limit and refuses the rest, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_what_a_full_disk_refuses_is_kept_and_written_later(shelf: Shelf) -> None:

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.support.loop import until
 from tests.support.simulated import SimulatedDatabase
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import Agent, Approve, Capabilities, Change, Decision, OpenRequest
@@ -25,6 +26,7 @@ from trunkline.core.events import (
     UserMessage,
 )
 from trunkline.core.usage import Usage
+from trunkline.exchange.approvals import Approval
 from trunkline.exchange.budgets import Budgets
 from trunkline.exchange.directory import Directory
 from trunkline.exchange.live_session import LiveSession
@@ -171,6 +173,12 @@ class Life:
 
     async def say(self, live: LiveSession, text: str, id: str | None = None, **kwargs: Any) -> int:
         return await self.switchboard.submit(live, UserMessage(text, id=id, sender="ana"), **kwargs)
+
+    async def pending(self) -> Approval:
+        """The one call that a person is asked about; waits until there is one."""
+        await until(lambda: self.world.asked)
+        (found,) = await self.switchboard.approvals.found("pending")
+        return found
 
     async def rest(self, live: LiveSession) -> None:
         """Wait until all is answered and written down."""

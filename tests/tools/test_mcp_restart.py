@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.mcp_client import Watched, small, until, watched
+from tests.support.mcp_client import Watched, small, until
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.tools.mcp import connection, server
 from trunkline.tools.tool import ToolOutput
 
 pytestmark = pytest.mark.process
-
-
-@pytest.fixture
-async def client(tmp_path: Path) -> AsyncIterator[Watched]:
-    async with watched(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def quick_restart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "FIRST_WAIT_SECONDS", 0.01)
 
 
 @pytest.mark.usefixtures("quick_restart")

@@ -6,7 +6,6 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -18,21 +17,10 @@ from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.extras import install_hint
 from trunkline.core.agent import AddMcpServer
 from trunkline.core.faults import ConfigError, ToolError
-from trunkline.tools.mcp import connection, messages, sdk, server, stdio, tool
+from trunkline.tools.mcp import connection, messages, sdk, stdio, tool
 from trunkline.tools.tool import Tool, ToolOutput
 
 pytestmark = pytest.mark.process
-
-
-@pytest.fixture
-async def client(tmp_path: Path) -> AsyncIterator[Watched]:
-    async with watched(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def quick_restart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "FIRST_WAIT_SECONDS", 0.01)
 
 
 class TestConnect:

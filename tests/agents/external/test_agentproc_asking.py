@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
+from tests.support.asked_turn import Decide, asked_turn
 from tests.support.fake_cli import EXIT_CRASHED, install_fake
 from tests.support.fake_cli_plays import answer_to
 from tests.support.fake_dialogue import COMMAND, SECOND_COMMAND
-from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents.external.agentproc import AgentProcAgent
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.approvals import Policy
@@ -28,7 +26,6 @@ from trunkline.core.events import (
     ToolRequested,
     ToolStarted,
     TurnEnded,
-    UserMessage,
 )
 from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
@@ -40,7 +37,6 @@ pytestmark = pytest.mark.process
 
 both = pytest.mark.parametrize("name", ["claude-code", "codex"])
 
-Decide = Callable[[Session, ToolRequested], None]
 Kind = TypeVar("Kind", bound=Event)
 
 
@@ -60,19 +56,7 @@ class Chat:
 
     async def turn(self, text: str, decide: Decide) -> list[Event]:
         """The events of one turn."""
-        heard = self.session.subscribe()
-        self.session.submit(UserMessage(text))
-        events: list[Event] = []
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            async for envelope in heard:
-                event = getattr(envelope, "event", None)
-                assert isinstance(event, Event)
-                events.append(event)
-                if isinstance(event, ToolRequested):
-                    decide(self.session, event)
-                if isinstance(event, TurnEnded):
-                    break
-        return events
+        return await asked_turn(self.session, text, decide)
 
 
 async def chat(name: str, environ: dict[str, str], workspace: Path) -> Chat:

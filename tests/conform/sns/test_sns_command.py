@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from email.utils import formatdate
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.conform.sns.network import Healthy
+from tests.support.beside import beside
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.cli.conform_sns import command
 from trunkline.conform.sns.cast import CastAgent, Own
@@ -52,34 +52,14 @@ async def serving(folder: Path) -> AsyncIterator[str]:
         await database.close()
 
 
-@contextmanager
-def beside(folder: Path) -> Iterator[tuple[str, list[CastAgent]]]:
-    """A network in a thread of its own, for a command that has an event loop itself; and three agents of it."""
-    places: list[str] = []
-    agents: list[CastAgent] = []
-    ready = threading.Event()
-    ends: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
-
-    async def work() -> None:
-        async with serving(folder) as url:
-            stage = Stage(Target(url), Own(), "register")
-            agents.extend([await stage.agent(), await stage.peer(), await stage.stranger()])
-            await stage.close()
-            places.append(url)
-            end = asyncio.Event()
-            ends.append((asyncio.get_running_loop(), end))
-            ready.set()
-            await end.wait()
-
-    thread = threading.Thread(target=lambda: asyncio.run(work()))
-    thread.start()
-    try:
-        assert ready.wait(20)
-        yield places[0], agents
-    finally:
-        for loop, end in ends:
-            loop.call_soon_threadsafe(end.set)
-        thread.join(20)
+@asynccontextmanager
+async def peopled(folder: Path) -> AsyncIterator[tuple[str, list[CastAgent]]]:
+    """A network, and three agents of it."""
+    async with serving(folder) as url:
+        stage = Stage(Target(url), Own(), "register")
+        agents = [await stage.agent(), await stage.peer(), await stage.stranger()]
+        await stage.close()
+        yield url, agents
 
 
 @pytest.mark.slow
@@ -98,7 +78,7 @@ async def test_our_network_passes_on_a_real_socket_with_its_usual_limits(tmp_pat
 
 def test_a_network_is_certified_and_told_of(tmp_path: Path) -> None:
     report = tmp_path / "report.md"
-    with beside(tmp_path) as (url, (agent, peer, other)):
+    with beside(peopled(tmp_path)) as (url, (agent, peer, other)):
         done = conform(f"{url}/", "--only", "sns.token.*", "--json", "--report", str(report))
         assert done.exit_code == 0, done.output
         data = json.loads(done.stdout)

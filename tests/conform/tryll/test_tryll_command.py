@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.conform.tryll.place import serving
+from tests.support.beside import beside
 from trunkline.cli.conform_tryll import command
 from trunkline.conform.tryll.suite import SUITE
 
@@ -22,35 +22,16 @@ def conform(*arguments: str) -> Result:
     return CliRunner().invoke(command, arguments)
 
 
-@contextmanager
-def beside(folder: Path, **settings: Any) -> Iterator[str]:
-    """The address of a server in a thread of its own, for a command that has an event loop itself."""
-    places: list[str] = []
-    ready = threading.Event()
-    ends: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
-
-    async def work() -> None:
-        async with serving(folder, **settings) as server:
-            places.append(f"{server.host}:{server.port}")
-            end = asyncio.Event()
-            ends.append((asyncio.get_running_loop(), end))
-            ready.set()
-            await end.wait()
-
-    thread = threading.Thread(target=lambda: asyncio.run(work()))
-    thread.start()
-    try:
-        assert ready.wait(20)
-        yield places[0]
-    finally:
-        for loop, end in ends:
-            loop.call_soon_threadsafe(end.set)
-        thread.join(20)
+@asynccontextmanager
+async def addressed(folder: Path, **settings: Any) -> AsyncIterator[str]:
+    """The address of a server."""
+    async with serving(folder, **settings) as server:
+        yield f"{server.host}:{server.port}"
 
 
 def test_a_server_is_certified_and_told_of(tmp_path: Path) -> None:
     report = tmp_path / "report.md"
-    with beside(tmp_path) as address:
+    with beside(addressed(tmp_path)) as address:
         done = conform(address, "--only", "tryll.agent.*", "--only", "tryll.wire.*", "--json", "--report", str(report))
     assert done.exit_code == 0, done.output
     data = json.loads(done.stdout)
@@ -66,7 +47,7 @@ def test_a_server_is_certified_and_told_of(tmp_path: Path) -> None:
 
 
 def test_a_token_is_used_and_never_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with beside(tmp_path, token="s3cret-of-theirs") as address:
+    with beside(addressed(tmp_path, token="s3cret-of-theirs")) as address:
         assert conform(address, "--only", "tryll.session.configure").exit_code == 1
         monkeypatch.setenv("TRUNKLINE_TRYLL_TOKEN", "s3cret-of-theirs")
         done = conform(address, "--only", "tryll.session.*", "--only", "tryll.verify.older", "--json")
@@ -79,7 +60,7 @@ def test_files_are_put_into_the_storage_folder_and_removed_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, relative: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with beside(tmp_path) as address:
+    with beside(addressed(tmp_path)) as address:
         root = "root" if relative else str(tmp_path / "root")
         done = conform(address, "--only", "tryll.storage.*", "--storage-root", root, "--strict")
     assert done.exit_code == 0, done.output
@@ -88,7 +69,7 @@ def test_files_are_put_into_the_storage_folder_and_removed_again(
 
 
 def test_without_the_mock_engine_its_checks_are_left_out(tmp_path: Path) -> None:
-    with beside(tmp_path) as address:
+    with beside(addressed(tmp_path)) as address:
         done = conform(address, "--no-mock", "--only", "tryll.turn.*")
     assert done.exit_code == 0, done.output
     assert "tryll.turn.canned" in done.stdout

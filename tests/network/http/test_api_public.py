@@ -20,12 +20,6 @@ from trunkline.store.database import Database, Transaction
 
 
 @pytest.fixture
-async def net(database: Database) -> AsyncIterator[World]:
-    async with world(database) as found:
-        yield found
-
-
-@pytest.fixture
 async def lite(sqlite_database: Database, tmp_path: Path) -> AsyncIterator[World]:
     async with world(sqlite_database, home=str(tmp_path / "home")) as found:
         yield found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -14,19 +13,6 @@ from trunkline.network.network import NetworkSettings
 from trunkline.network.rates import Rates
 from trunkline.store.database import Database
 from trunkline.wires.sns import codec
-
-
-@pytest.fixture
-async def net(database: Database) -> AsyncIterator[World]:
-    async with world(database) as found:
-        yield found
-
-
-@pytest.fixture
-async def lite(sqlite_database: Database) -> AsyncIterator[World]:
-    """On SQLite alone: for rules that no database decides."""
-    async with world(sqlite_database) as found:
-        yield found
 
 
 def error(answer: Any) -> tuple[int, str]:

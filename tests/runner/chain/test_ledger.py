@@ -4,11 +4,11 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.chain import LedgerClock
 from trunkline.core.faults import ConfigError
 from trunkline.demo.chain.artefacts import artefact
 from trunkline.runner.chain import abi
@@ -20,25 +20,6 @@ from trunkline.runner.chain.planning import CallPlan
 from trunkline.runner.chain.wallet import Signed
 
 PLAN = CallPlan({"args": []}, 11155111, "0x" + "11" * 20, abi.choose(artefact().abi, "inc()"), b"\x01", 100, [])
-
-
-class Clock:
-    now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def ledger(tmp_path: Path, clock: Clock) -> Iterator[Ledger]:
-    made = Ledger(str(tmp_path / "wallets" / "w.db"), clock)
-    yield made
-    made.close()
 
 
 def take(
@@ -84,7 +65,7 @@ def test_a_nonce_is_used_again_only_where_no_node_has_its_transaction(ledger: Le
     assert take(ledger, free=(lost.id,)).nonce == 0
 
 
-def test_what_is_being_sent_keeps_its_nonce_until_its_time_is_over(ledger: Ledger, clock: Clock) -> None:
+def test_what_is_being_sent_keeps_its_nonce_until_its_time_is_over(ledger: Ledger, clock: LedgerClock) -> None:
     row = take(ledger)
     assert ledger.claims(0, 10) == []
     clock.now += 6
@@ -111,7 +92,9 @@ def test_signed_bytes_are_on_the_disk_before_anybody_gets_them(ledger: Ledger) -
     assert os.stat(ledger.path).st_mode & 0o777 == 0o600
 
 
-def test_what_was_refused_or_undone_is_not_spent_and_what_is_old_is_forgiven(ledger: Ledger, clock: Clock) -> None:
+def test_what_was_refused_or_undone_is_not_spent_and_what_is_old_is_forgiven(
+    ledger: Ledger, clock: LedgerClock
+) -> None:
     assert spent(ledger) == Spent(0, 0)
     refused, undone, done, unknown = take(ledger), take(ledger), take(ledger), take(ledger)
     assert spent(ledger) == Spent(400, 28)
@@ -143,7 +126,7 @@ def test_an_approved_transaction_is_sent_by_one_process_only(ledger: Ledger) -> 
     assert again is None
 
 
-def test_nobody_decides_about_what_has_expired(ledger: Ledger, clock: Clock) -> None:
+def test_nobody_decides_about_what_has_expired(ledger: Ledger, clock: LedgerClock) -> None:
     asked = ledger.ask("a1", PLAN, 7)
     clock.now += 100
     ledger.expire(ledger.clock())
@@ -183,7 +166,7 @@ def test_news_is_told_however_much_is_known(ledger: Ledger) -> None:
     assert [row.id for row in ledger.untold("a1")] == rejected[-1:]
 
 
-def test_old_rows_are_thrown_away_when_the_agent_knows_them(ledger: Ledger, clock: Clock) -> None:
+def test_old_rows_are_thrown_away_when_the_agent_knows_them(ledger: Ledger, clock: LedgerClock) -> None:
     known, unknown = take(ledger), take(ledger)
     for row in (known, unknown):
         ledger.finish(row.id, Receipt(1, 1, 1), 1)

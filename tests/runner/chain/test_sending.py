@@ -3,13 +3,11 @@ to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.chain import KEY, settings
+from tests.support.chain import KEY, LedgerClock, settings
 from trunkline.demo.chain.artefacts import artefact
 from trunkline.runner.chain import abi
 from trunkline.runner.chain.jsonrpc import RpcRefused, Unanswered
@@ -51,25 +49,6 @@ class Says(Rpc):
         if isinstance(answer, Exception):
             raise answer
         return answer
-
-
-class Clock:
-    now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def ledger(tmp_path: Path, clock: Clock) -> Iterator[Ledger]:
-    made = Ledger(str(tmp_path / "w.db"), clock)
-    yield made
-    made.close()
 
 
 def sender(rpc: Rpc, ledger: Ledger, **more: Any) -> Sender:
@@ -176,7 +155,9 @@ async def test_a_second_try_spends_the_same_money_and_caps_that_refuse_it_are_to
     assert row.id in [told.id for told in ledger.untold("a1")]
 
 
-async def test_one_whose_nonce_a_stranger_took_is_replaced_only_after_a_minute(ledger: Ledger, clock: Clock) -> None:
+async def test_one_whose_nonce_a_stranger_took_is_replaced_only_after_a_minute(
+    ledger: Ledger, clock: LedgerClock
+) -> None:
     rpc = Says({SEND: [TOO_LOW]})
     row = await sender(rpc, ledger).send("a1", PLAN, QUOTE)
     later = sender(Says({COUNT: ["0x1"]}), ledger)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import sqlite3
 import stat
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
 
+from tests.support.full_disk import files_limited_to
 from trunkline.core.faults import ConfigError
 from trunkline.network.open_database import open_database
 from trunkline.store.database import Database, DatabaseGone, Transaction, sqlite_connection
@@ -41,17 +41,6 @@ leave, content = Path.write_bytes, Path.read_bytes
 
 def size_of_log(path: Path) -> int:
     return Path(f"{path}-wal").stat().st_size
-
-
-@contextmanager
-def files_limited_to(size: int) -> Iterator[None]:
-    """The kernel writes what fits below the limit and refuses the rest, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @asynccontextmanager
