@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from trunkline.base import jsontext
+from trunkline.base.asgi_write_now import WRITE_NOW
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
@@ -102,6 +103,8 @@ class BoundedHttp(HttpToolsProtocol):
             # From here on a WebSocket has the connection, and there is no answer to finish.
             return
         self.cycle.transport = _Patient(self, self.cycle)  # type: ignore[assignment]  # what a cycle needs of one
+        extensions: dict[str, Any] = {WRITE_NOW: partial(_write_now, self.cycle)}
+        self.cycle.scope["extensions"] = extensions
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
@@ -169,6 +172,14 @@ class _Patient:
 
     def close(self) -> None:
         self._protocol.finish(self._cycle)
+
+
+def _write_now(cycle: RequestResponseCycle, framed: bytes) -> bool:
+    """See `asgi_write_now`."""
+    if not cycle.chunked_encoding or cycle.response_complete or cycle.disconnected or cycle.flow.write_paused:
+        return False
+    cycle.transport.write(framed)
+    return True
 
 
 async def _busy(refusal: Refusal, scope: Any, receive: Any, send: Any) -> None:

@@ -1,8 +1,8 @@
 """A session's events for those who only watch: consoles, recorders, other wires.
 
-A watcher is never waited for. Each has a queue of bounded length; when it is full, deltas and other passing events are
-dropped first and the rest only if that does not help. What is missing is always marked by a `Gap`, which a watcher can
-fill from the log (`Session.subscribe(since=gap.first - 1)`).
+A watcher is never waited for. A `Subscription` has a queue of bounded length; when it is full, deltas and other passing
+events are dropped first and the rest only if that does not help. What is missing is always marked by a `Gap`, which a
+watcher can fill from the log (`Session.subscribe(since=gap.first - 1)`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,25 @@ QUEUE_LENGTH = 1024
 PASSING = (TextDelta, ThinkingDelta, Progress, Audio)
 
 
-class Subscription:
-    """One watcher's view: an asynchronous iterator of envelopes and gaps, in order, until `close`."""
+class SessionWatcher:
+    """A sink of a session for which nobody waits, and which hears of the session's end."""
 
     congested = False
+
+    def show(self, envelopes: Sequence[Envelope]) -> None:
+        """Some more events."""
+        raise NotImplementedError
+
+    async def drain(self) -> None:
+        """Nobody waits for a watcher."""
+
+    def close(self) -> None:
+        """There will be no more. Idempotent."""
+        raise NotImplementedError
+
+
+class Subscription(SessionWatcher):
+    """One watcher's view: an asynchronous iterator of envelopes and gaps, in order, until `close`."""
 
     def __init__(self, on_close: Callable[[Subscription], None], length: int = QUEUE_LENGTH, *, after: int = 0) -> None:
         if length < 2:
@@ -47,9 +62,6 @@ class Subscription:
             for envelope in envelopes:
                 self._accept(envelope)
         self._wake.set()
-
-    async def drain(self) -> None:
-        """Nobody waits for a watcher."""
 
     def _accept(self, envelope: Envelope) -> None:
         queue = self._queue

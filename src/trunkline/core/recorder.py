@@ -16,7 +16,7 @@ from typing import Protocol
 
 from trunkline.base import jsontext
 from trunkline.core.events import Checkpointed, Envelope, Event, Failed, Gap, TextDelta, TurnEnded
-from trunkline.core.feed import Subscription
+from trunkline.core.feed import SessionWatcher, Subscription
 from trunkline.core.log import EventLog, Restored
 from trunkline.core.state import SessionState
 
@@ -160,12 +160,16 @@ class Recorder:
         """The number of the latest event that has been shown, or would have been."""
         return self._held[0].seq - 1 if self._held else self.seq
 
+    def attach(self, sink: Sink) -> None:
+        """Show it what comes: nothing, when the session is closed."""
+        self.sinks.append(sink)
+        if self._closed and isinstance(sink, SessionWatcher):
+            sink.close()
+
     def subscribe(self, length: int) -> Subscription:
-        """A watcher of what comes; of nothing, when the session is closed."""
+        """A watcher of what comes."""
         subscription = Subscription(self._unsubscribe, length, after=self.shown_seq)
-        self.sinks.append(subscription)
-        if self._closed:
-            subscription.close()
+        self.attach(subscription)
         return subscription
 
     def _unsubscribe(self, subscription: Subscription) -> None:
@@ -207,7 +211,7 @@ class Recorder:
         self._show(self.seq)
         self._closed = True
         for sink in tuple(self.sinks):
-            if isinstance(sink, Subscription):
+            if isinstance(sink, SessionWatcher):
                 sink.close()
         with suppress(OSError):
             self._log.close() if keep_unused or self.state.was_used else self._log.discard()

@@ -166,8 +166,8 @@ class Session:
     # Who is shown what happens.
 
     def attach(self, sink: Sink) -> None:
-        """Show every later event to a sink, and let the agent wait for it."""
-        self._recorder.sinks.append(sink)
+        """Show every later event to a sink, and let the agent wait for it. A `SessionWatcher` hears of the end, too."""
+        self._recorder.attach(sink)
 
     def detach(self, sink: Sink) -> None:
         """Stop showing."""

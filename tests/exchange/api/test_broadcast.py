@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
 from tests.support.fake_agent import FakeAgent
-from tests.support.loop import run, until
+from tests.support.loop import until
 from trunkline.core.approvals import Policy
 from trunkline.core.events import Gap, Notice, TextDelta, TurnEnded, UserMessage
 from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
-from trunkline.exchange.api.broadcast import BACKLOG_BYTES, FEW, Backlog, Broadcast, StreamChunk, StreamPiece, piece
+from trunkline.exchange.api.broadcast import (
+    BACKLOG_BYTES,
+    FEW,
+    LONGEST_REST,
+    Backlog,
+    Broadcast,
+    StreamChunk,
+    StreamPiece,
+    piece,
+)
 
 
 class Listener:
@@ -76,49 +89,95 @@ def test_one_event_that_is_too_large_by_itself_is_kept() -> None:
     assert backlog.take() == piece("s", Gap(1, 1)).data + b"E" * 2 * BACKLOG_BYTES
 
 
-def test_many_readers_share_chunks_and_a_word_waits_for_its_neighbours() -> None:
-    async def scenario() -> None:
-        fake = FakeAgent()
-        session = await Session.open(fake, MemoryLog("s1"), Policy())
-        over: list[bool] = []
-        feed = Broadcast(session, lambda: over.append(True))
-        listeners = [Listener() for _ in range(FEW + 1)]
-        assert {feed.join(listener) for listener in listeners} == {0}
-        session.submit(UserMessage("Hello"))
-        await until(lambda: fake.busy and listeners[0].numbers == [1])
-        for _ in range(10):
-            fake.say(TextDelta("word"))
-            await until(lambda: not fake._strings.qsize())
-        fake.say(Notice("Done."), TurnEnded("success"))
-        await until(lambda: listeners[0].numbers == list(range(1, 14)))
-        # The start, the words with the notice that would not wait, the end: however many ticks it took.
-        assert len(listeners[0].chunks) <= 4
-        assert all(listener.chunks == listeners[0].chunks for listener in listeners)
-        # Who comes later begins after what the others have.
-        late = Listener()
-        assert feed.join(late) == 13
-        await session.close()
-        await until(lambda: late.is_over)
-        assert over
-        assert all(listener.is_over for listener in listeners)
-
-    run(scenario())
+async def listened(many: int) -> tuple[FakeAgent, Session, Broadcast, list[Listener], list[bool]]:
+    """A session whose turn has begun, and so many who listen."""
+    fake, over = FakeAgent(), list[bool]()
+    session = await Session.open(fake, MemoryLog("s1"), Policy())
+    feed = Broadcast(session, lambda: over.append(True))
+    listeners = [Listener() for _ in range(many)]
+    assert {feed.join(listener) for listener in listeners} == {0}
+    session.submit(UserMessage("Hello"))
+    await until(lambda: fake.busy and listeners[0].numbers == [1])
+    return fake, session, feed, listeners, over
 
 
-def test_it_ends_when_the_last_reader_leaves() -> None:
-    async def scenario() -> None:
-        session = await Session.open(FakeAgent(), MemoryLog("s1"), Policy())
-        over: list[bool] = []
-        feed = Broadcast(session, lambda: over.append(True))
-        first, second = Listener(), Listener()
-        feed.join(first)
-        feed.join(second)
-        feed.leave(first)
-        assert not over
-        feed.leave(second)
-        assert over
-        await until(feed.task.done)
-        assert session._recorder.sinks == []
-        await session.close()
+async def say_one_by_one(fake: FakeAgent, words: int) -> None:
+    """Each in a tick of its own."""
+    for _ in range(words):
+        fake.say(TextDelta("word"))
+        await until(lambda: not fake._strings.qsize())
+        for _ in range(5):
+            await asyncio.sleep(0)
 
-    run(scenario())
+
+@pytest.mark.virtual_time
+async def test_many_readers_share_chunks_and_what_follows_soon_waits_for_its_neighbours() -> None:
+    fake, session, feed, listeners, over = await listened(FEW + 1)
+    await say_one_by_one(fake, 10)
+    assert listeners[0].numbers == [1]
+    await asyncio.sleep(LONGEST_REST)
+    assert [len(chunk.pieces) for chunk in listeners[0].chunks] == [1, 10]
+    # They have rested: what comes now is handed on at once, whatever it is.
+    await asyncio.sleep(LONGEST_REST)
+    await say_one_by_one(fake, 1)
+    assert listeners[0].numbers == list(range(1, 13))
+    fake.say(Notice("Done."), TurnEnded("success"))
+    await session.at_rest()
+    # Whoever joins finds nothing held back, and begins after what the others have.
+    late = Listener()
+    assert feed.join(late) == 14
+    assert listeners[0].numbers == list(range(1, 15))
+    assert all(listener.chunks == listeners[0].chunks for listener in listeners)
+    await session.close()
+    assert late.is_over
+    assert over == [True]
+    assert all(listener.is_over for listener in listeners)
+
+
+@pytest.mark.virtual_time
+async def test_a_few_readers_get_every_word_at_once() -> None:
+    fake, session, _, listeners, _ = await listened(FEW)
+    await say_one_by_one(fake, 10)
+    assert [len(chunk.pieces) for chunk in listeners[-1].chunks] == [1] * 11
+    await session.close()
+
+
+@pytest.mark.virtual_time
+async def test_nobody_loses_what_waited_when_the_session_is_closed() -> None:
+    fake, session, feed, listeners, _ = await listened(100)
+    await say_one_by_one(fake, 10)
+    await session.close()
+    # The words, the stop and the turn's end.
+    assert listeners[-1].numbers == list(range(1, session.seq + 1))
+    late = Listener()
+    feed.join(late)
+    assert late.is_over
+
+
+def test_a_rest_is_short_enough_for_the_latency_that_is_promised() -> None:
+    assert LONGEST_REST <= 0.004
+
+
+async def test_it_ends_when_the_last_reader_leaves() -> None:
+    session = await Session.open(FakeAgent(), MemoryLog("s1"), Policy())
+    over: list[bool] = []
+    feed = Broadcast(session, lambda: over.append(True))
+    first, second = Listener(), Listener()
+    feed.join(first)
+    feed.join(second)
+    feed.leave(first)
+    assert not over
+    feed.leave(second)
+    assert over
+    assert session._recorder.sinks == []
+    await session.close()
+
+
+async def test_of_a_session_that_is_closed_a_reader_hears_that_it_is_over() -> None:
+    session = await Session.open(FakeAgent(), MemoryLog("s1"), Policy())
+    await session.close()
+    over: list[bool] = []
+    feed = Broadcast(session, lambda: over.append(True))
+    late = Listener()
+    feed.join(late)
+    assert (late.is_over, over, session._recorder.sinks) == (True, [True], [])

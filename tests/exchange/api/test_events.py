@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
 
-from tests.exchange.api_world import world
+from tests.exchange.api_world import token, world
 from tests.support.loop import until
+from tests.support.patience import PATIENCE_SECONDS
+from trunkline.base import asgi
 from trunkline.core.events import Failed, Notice, TextDelta, ThinkingDelta, ToolRequested, TurnEnded
 from trunkline.core.turns import State
 from trunkline.core.usage import Usage
 from trunkline.exchange.api import events
-from trunkline.exchange.api.broadcast import BACKLOG_BYTES
+from trunkline.exchange.api.broadcast import BACKLOG_BYTES, FEW
 from trunkline.exchange.api.event_form import NAMES
 
 
@@ -101,6 +109,92 @@ async def test_a_slow_reader_is_told_what_it_missed_and_holds_nobody_up(tmp_path
         assert not shown & missing
         assert shown | missing == set(range(1, many + 3))
         assert net.app.state.streams.all_drops >= 1
+
+
+async def test_over_a_socket_readers_get_all_of_it_in_order_and_a_slow_one_is_told_what_it_missed(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as net, served(net.app) as port, asyncio.timeout(PATIENCE_SECONDS):
+        id = await net.session()
+        slow, *quick = [SocketReader(port, id) for _ in range(FEW + 2)]
+        reading = [asyncio.create_task(reader.read()) for reader in quick]
+        late = asyncio.create_task(slow.read())
+        await until(lambda: len(net.app.state.streams.open) == FEW + 2)
+        await net.say(id)
+        await until(lambda: net.fake.busy)
+        slow.may_read.clear()
+        said, at_once = 0, 50
+        # However much the sockets hold.
+        while not net.app.state.streams.all_drops:
+            net.fake.say(*[TextDelta("x" * 10_000)] * at_once)
+            said += at_once
+            await until(partial(_have, quick, said))
+        net.fake.say(TurnEnded("success"))
+        await asyncio.gather(*reading)
+        everything = list(range(1, said + 3))
+        assert all(seqs(reader.stream) == everything for reader in quick)
+        slow.may_read.set()
+        await late
+        lines = slow.stream.split(b"\n")
+        gaps = [json.loads(line[6:]) for line in lines if line.startswith(b"data: ") and b'"first"' in line]
+        missing = {seq for gap in gaps for seq in range(gap["first"], gap["last"] + 1)}
+        assert gaps
+        assert sorted([*seqs(slow.stream), *missing]) == everything
+
+
+def _have(readers: list[SocketReader], seq: int) -> bool:
+    return all(reader.last >= seq for reader in readers)
+
+
+class SocketReader:
+    """Reads a stream of events from a port, chunk by chunk, while it may."""
+
+    def __init__(self, port: int, session: str) -> None:
+        self.stream = bytearray()
+        self.last = 0
+        """The number of the last event that was read."""
+        self.may_read = asyncio.Event()
+        self.may_read.set()
+        self._port = port
+        self._path = f"/api/sessions/{session}/events"
+
+    async def read(self) -> None:
+        """Until the turn has ended."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port, limit=1024 * 1024)
+        writer.write(f"GET {self._path} HTTP/1.1\r\nHost: 127.0.0.1\r\n".encode())
+        writer.write(f"Authorization: Bearer {token('admin')}\r\n\r\n".encode())
+        while await reader.readline() != b"\r\n":
+            pass
+        while b"event: turn_ended" not in self.stream[-1000:]:
+            await self.may_read.wait()
+            size = int(await reader.readline(), 16)
+            chunk = await reader.readexactly(size + 2)
+            self.stream += chunk[:-2]
+            self.last = max([self.last, *seqs(chunk)])
+        writer.close()
+
+
+def seqs(stream: bytes | bytearray) -> list[int]:
+    """The numbers of its events."""
+    return [int(line[4:]) for line in stream.split(b"\n") if line.startswith(b"id: ")]
+
+
+@asynccontextmanager
+async def served(app: Starlette) -> AsyncIterator[int]:
+    """The application on a port."""
+    stop = asyncio.Event()
+    port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    begun = partial(_set, port)
+    serving = asyncio.create_task(asgi.serve(app, "127.0.0.1", 0, stop, begun, stopping=app.state.streams.close))
+    try:
+        yield await port
+    finally:
+        stop.set()
+        await serving
+
+
+def _set(port: asyncio.Future[int], host: str, found: int) -> None:
+    port.set_result(found)
 
 
 async def test_a_reader_that_takes_nothing_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Protocol
 
 from trunkline.base.values import Value
 from trunkline.core.events import Envelope, Gap
-from trunkline.core.feed import PASSING
+from trunkline.core.feed import PASSING, SessionWatcher
 from trunkline.core.session import Session
 from trunkline.exchange.api.event_form import encode, encode_gap
 
@@ -24,11 +24,11 @@ BACKLOG_BYTES = 1024 * 1024
 
 #: So many readers get every word at once.
 FEW = 4
-#: With more of them, words wait for others that may come, so long for each reader: most of what a word costs is to send
-#: it to each of them.
-WAIT_FOR_EACH = 0.000_2
-#: And no longer than anybody notices.
-LONGEST_WAIT = 0.02
+#: With more of them, what comes right after other words waits for its neighbours, so long for each reader: some three
+#: times of what it takes to send to it.
+REST_FOR_EACH = 0.000_03
+#: And no longer than this. Well within the 5 ms that the exchange may add to an event's way.
+LONGEST_REST = 0.003
 
 
 class StreamPiece(Value, hot=True):
@@ -51,11 +51,13 @@ def piece(session: str, item: Envelope | Gap) -> StreamPiece:
 class StreamChunk:
     """Pieces that are sent together."""
 
-    __slots__ = ("data", "pieces")
+    __slots__ = ("data", "framed", "pieces")
 
     def __init__(self, pieces: list[StreamPiece]) -> None:
         self.pieces = pieces
         self.data = b"".join([each.data for each in pieces])
+        self.framed = b"%x\r\n%b\r\n" % (len(self.data), self.data)
+        """As a chunk of HTTP/1.1."""
 
 
 class Backlog:
@@ -121,64 +123,71 @@ class EventStreamReader(Protocol):
         """There will be no more."""
 
 
-class Broadcast:
-    """The events of one session at work, from now until it is closed or the last reader leaves."""
+class Broadcast(SessionWatcher):
+    """The events of one session at work, from now until it is closed or the last reader leaves.
+
+    What comes after a pause is handed on at once. What follows soon waits until the readers have had a rest: to send
+    one word to a hundred of them costs far more than the word.
+    """
 
     def __init__(self, session: Session, over: Callable[[], None]) -> None:
         """`over` is called when it has ended."""
-        self._session = session.id
+        self._session = session
         self._last = session.shown
         self._readers: dict[EventStreamReader, None] = {}
         self._pieces: list[StreamPiece] = []
         self._loop = asyncio.get_running_loop()
-        self._flushing: asyncio.Handle | None = None
-        self._is_urgent = False
+        self._rested = 0.0
+        """When the readers have had their rest, by the loop's clock."""
+        self._flushing: asyncio.TimerHandle | None = None
         self._over = over
-        self.task = asyncio.create_task(self._run(session), name=f"events of {session.id}")
+        self.is_over = False
+        session.attach(self)
 
     def join(self, reader: EventStreamReader) -> int:
         """Give a reader what comes; the number of the event after which that begins."""
         self._flush()
-        self._readers[reader] = None
+        if self.is_over:
+            reader.ended()
+        else:
+            self._readers[reader] = None
         return self._last
 
     def leave(self, reader: EventStreamReader) -> None:
         """Give it nothing more."""
         self._readers.pop(reader, None)
         if not self._readers:
-            self.task.cancel()
-            self._over()
+            self.close()
 
-    async def _run(self, session: Session) -> None:
-        try:
-            # Not before: one that is cancelled before its first step would never let go of it.
-            async for item in session.subscribe(self._last):
-                found = piece(self._session, item)
-                self._last = found.last
-                self._pieces.append(found)
-                self._schedule(found.passing)
-        finally:
+    # The session's sink.
+
+    def show(self, envelopes: Sequence[Envelope]) -> None:
+        """Some more events."""
+        self._last = envelopes[-1].seq
+        self._pieces += [piece(self._session.id, envelope) for envelope in envelopes]
+        if self._flushing is None:
+            if self._loop.time() >= self._rested:
+                self._flush()
+            else:
+                self._flushing = self._loop.call_at(self._rested, self._flush)
+
+    def close(self) -> None:
+        """There will be no more, or nobody is there who would read it."""
+        if not self.is_over:
+            self.is_over = True
+            self._session.detach(self)
             self._flush()
             self._over()
             for reader in tuple(self._readers):
                 reader.ended()
 
-    def _schedule(self, passing: bool) -> None:
-        if passing and len(self._readers) > FEW:
-            if self._flushing is None:
-                wait = min(LONGEST_WAIT, len(self._readers) * WAIT_FOR_EACH)
-                self._flushing = self._loop.call_later(wait, self._flush)
-        elif not self._is_urgent:
-            if self._flushing is not None:
-                self._flushing.cancel()
-            self._is_urgent = True
-            self._flushing = self._loop.call_soon(self._flush)
-
     def _flush(self) -> None:
         if self._flushing is not None:
             self._flushing.cancel()
-        self._flushing, self._is_urgent = None, False
+            self._flushing = None
         if self._pieces:
             chunk, self._pieces = StreamChunk(self._pieces), []
             for reader in self._readers:
                 reader.give(chunk)
+            if (many := len(self._readers)) > FEW:
+                self._rested = self._loop.time() + min(LONGEST_REST, many * REST_FOR_EACH)

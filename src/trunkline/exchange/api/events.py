@@ -14,6 +14,7 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from trunkline.base.asgi_write_now import WRITE_NOW, WriteNow, never
 from trunkline.core.events import Envelope, Gap
 from trunkline.core.faults import Fault, SessionNotFound
 from trunkline.core.session import Session
@@ -59,7 +60,9 @@ class EventStreams:
         """What all readers of a session share."""
         found = self._feeds.get(live)
         if found is None:
-            found = self._feeds[live] = Broadcast(live.session, lambda: self._over(live, found))
+            found = Broadcast(live.session, lambda: self._over(live, found))
+            if not found.is_over:
+                self._feeds[live] = found
         return found
 
     def _over(self, live: LiveSession, feed: Broadcast | None) -> None:
@@ -100,6 +103,9 @@ class EventStream(Response):
         self._people = call.exchange.people
         self._token = None if call.person is LOCAL else token_in(call.request.scope)
         self._wake = asyncio.Event()
+        self._write_now: WriteNow = never
+        self._is_waiting = False
+        """Whether it has sent all there was, and waits for more."""
         self._is_fed = False
         """Whether more may come from the session as it is now at work."""
         self._over = False
@@ -110,10 +116,15 @@ class EventStream(Response):
     # A reader of a broadcast.
 
     def give(self, chunk: StreamChunk) -> None:
-        """Some more events."""
+        """Some more events: sent on the spot to a reader that keeps up, which costs a fraction of waking its task."""
         self._since = chunk.pieces[-1].last
-        self.backlog.put(chunk)
-        self._wake.set()
+        if self._is_unknown:
+            self.end()
+        elif self._is_waiting and not self.backlog and self._write_now(chunk.framed):
+            self._was_silent = False
+        else:
+            self.backlog.put(chunk)
+            self._wake.set()
 
     def ended(self) -> None:
         """The session is at work no more."""
@@ -133,6 +144,7 @@ class EventStream(Response):
             await send({"type": "http.response.body", "body": b""})
             return
         self._streams.add(self)
+        self._write_now = scope.get("extensions", {}).get(WRITE_NOW, never)
         leaving = asyncio.create_task(self._leave(receive), name=f"reader of {self._session}")
         looking: asyncio.TimerHandle | None = None
         loop = asyncio.get_running_loop()
@@ -230,7 +242,11 @@ class EventStream(Response):
             while self.backlog or self._is_fed:
                 if not self.backlog and not self._is_due and not self._over:
                     self._wake.clear()
-                    await self._wake.wait()
+                    self._is_waiting = True
+                    try:
+                        await self._wake.wait()
+                    finally:
+                        self._is_waiting = False
                 if self._over or self._is_unknown:
                     self._over = True
                     return
