@@ -123,6 +123,18 @@ def test_a_text_of_more_values_than_allowed_is_refused(text: bytes) -> None:
         jsontext.loads(text, max_values=2)
 
 
+def test_two_members_of_one_name_are_refused_where_each_must_be_unique() -> None:
+    assert jsontext.loads(b'{"a":1,"a":2}') == {"a": 2}
+    assert jsontext.loads(b'{"a":{"a":1},"b":2}', unique=True) == {"a": {"a": 1}, "b": 2}
+    with pytest.raises(ValueError, match="`a` stands there twice"):
+        jsontext.loads(b'[{"b":{"a":1,"a":2}}]', unique=True)
+
+
+def test_a_number_of_thousands_of_digits_is_refused_without_advice_for_programmers() -> None:
+    with pytest.raises(ValueError, match=r"^a number has too many digits$"):
+        jsontext.loads(b"[" + b"1" * 5000 + b"]")
+
+
 @given(st.text(alphabet='a\\",[{}]:\n', max_size=40))
 def test_what_stands_in_strings_is_not_counted_as_values(text: str) -> None:
     assert jsontext.loads(jsontext.dumps([text, text]), max_values=2) == [text, text]

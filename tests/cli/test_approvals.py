@@ -34,7 +34,7 @@ ONES = [approval("aaaaaaaaaa1"), approval("aaaaaaaaaa2"), approval("bbb", state=
 def serve(asked: Asked) -> tuple[int, Any]:
     if asked.method == "POST":
         if asked.path.endswith("bbb"):
-            why = {"code": "decided", "message": "The approval is denied by ana."}
+            why = {"code": "decided", "message": "It was denied already, by ana."}
             return 409, {"error": why, "decided_by": "ana", "decision": "deny"}
         return 200, approval(asked.path.rpartition("/")[2], state="approved", decided_by="local")
     state = asked.path.partition("?state=")[2]
@@ -82,7 +82,7 @@ def test_an_answer_goes_to_the_exchange(home: Path, arguments: list[str], body: 
 
 def test_who_comes_too_late_is_told_who_was_first(home: Path) -> None:
     done, _ = run(home, "approve", "bbb")
-    assert (done.exit_code, done.stderr) == (1, "Error: The approval is denied by ana.\n")
+    assert (done.exit_code, done.stderr) == (1, "Error: It was denied already, by ana.\n")
     done, _ = run(home, "approve", "bbb", "--json")
     assert done.exit_code == 1
     assert json.loads(done.stdout)["decided_by"] == "ana"

@@ -9,9 +9,12 @@ import pytest
 
 from tests.support.exchange_world import Puppet, World
 from tests.support.loop import until
+from trunkline.agents.coder.settings import CoderSettings
 from trunkline.core.events import Failed
 from trunkline.core.faults import BudgetExceeded
 from trunkline.exchange.settings import AgentBudget
+from trunkline.models.prices import Price
+from trunkline.models.providers import ModelSettings
 
 HOUR_MS = 3_600_000
 
@@ -77,3 +80,17 @@ async def test_what_an_agent_counted_itself_is_not_counted_again_at_the_end(tmp_
         await life.rest(live)
         (used,) = await life.budgets.usage("model")
         assert (used["model"], used["turns"], used["input_tokens"]) == ("puppet-1", 20, 300)
+
+
+async def test_the_users_own_price_of_a_model_goes_before_any_other(tmp_path: Path) -> None:
+    puppet = Puppet()
+    puppet.settings = CoderSettings(ModelSettings("mock"), "", prices={"puppet-1": Price(50.0, 0.0, 0.0, 0.0)})
+    world = World(tmp_path, AgentBudget(usd_per_day=0.001), puppet=puppet)
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "spend 100")
+        await life.rest(live)
+        (used,) = await life.budgets.usage("agent")
+        assert used["usd"] == 0.005
+        with pytest.raises(BudgetExceeded, match=r"0\.001 US dollars"):
+            await life.say(live, "say hello")

@@ -119,3 +119,17 @@ async def test_a_home_that_cannot_be_made_by_default_is_moved_by_its_variable(
     monkeypatch.setenv("TRUNKLINE_HOME", "/proc/nope")
     (found,) = await wrong(tmp_path, FILE.replace('home = "home"\n', ""), {"TRUNKLINE_HOME": "/proc/nope"})
     assert found.mend == "Set `TRUNKLINE_HOME` to a directory in which you can write."
+
+
+async def test_a_budget_in_dollars_needs_a_price_for_its_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("TRUNKLINE_HOME", str(tmp_path))
+    budget = (
+        FILE + "[agents.c]\nagent = 'coder'\nprovider = 'openai'\nmodel = 'own'\n[agents.c.budget]\nusd_per_day = 1\n"
+    )
+    (found,) = await wrong(tmp_path, budget)
+    assert (found.what, "what `own` costs" in found.told, '[prices."own"]' in found.mend) == ("agent c", True, True)
+    assert await wrong(tmp_path, budget.replace("'own'", "'gpt-4o'")) == []
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "config.toml").write_text("[prices.own]\ninput = 1\noutput = 2\n")
+    assert await wrong(tmp_path, budget) == []

@@ -97,7 +97,7 @@ async def slow_people(home: Path) -> None:
         await asyncio.sleep(100)
         assert world.ends("s1") == ["success", "error", "success"]
         (failed,) = [item.event for item in world.log("s1") if isinstance(item.event, Failed)]
-        assert (failed.kind, failed.message) == ("budget", "The turn took longer than its budget of 10 seconds.")
+        assert (failed.kind, failed.message) == ("budget", "The turn took longer than its budget of 10 s.")
         assert life.switchboard.directory.find("puppet").healthy
         await life.say(live, "tool t3; sleep 11")
         await asyncio.sleep(1000)

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from tests.support.patience import PATIENCE_SECONDS
+from trunkline.base import local_socket
 from trunkline.core.faults import ConfigError
 from trunkline.exchange.process import ExchangeProcess
 
@@ -111,7 +112,10 @@ async def test_a_second_one_with_the_same_home_is_told_so_and_one_with_another_r
 async def test_after_one_that_was_killed_the_next_takes_its_socket_over(tmp_path: Path) -> None:
     async with running(tmp_path) as first:
         session = (await first.ana.post("/api/sessions", json={"agent": "e"})).json()["id"]
-    assert (tmp_path / "home" / "exchange.sock").exists()
+    left = tmp_path / "home" / "exchange.sock"
+    assert not left.exists()
+    local_socket.listening(str(left.parent), left.name).close()
+    assert left.exists()
     async with running(tmp_path) as second:
         assert (await second.local.get(f"/api/sessions/{session}")).status_code == 200
 

@@ -269,11 +269,11 @@ async def test_a_turn_that_crashes_ends_and_others_of_the_agent_do_not_notice(tm
     assert world.ends("s2") == ["success"]
 
 
-@pytest.mark.parametrize("id", ["", "x" * 201, "a\nb", "\ud800", "a\0b"])
+@pytest.mark.parametrize("id", ["", "x" * 201, "a/b", "..", "a\nb", "\ud800", "a\0b"])
 async def test_an_id_that_cannot_be_kept_is_refused(tmp_path: Path, id: str) -> None:
     world = World(tmp_path, puppet=Puppet())
     async with world.living() as life:
-        with pytest.raises(ConfigError, match="A session id has"):
+        with pytest.raises(ConfigError, match="A session id must have"):
             await life.open(id)
 
 

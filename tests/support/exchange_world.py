@@ -33,6 +33,7 @@ from trunkline.exchange.live_session import LiveSession
 from trunkline.exchange.schema import FORM
 from trunkline.exchange.settings import AgentBudget, AgentSettings
 from trunkline.exchange.switchboard import Switchboard
+from trunkline.models.prices import Price
 from trunkline.store.database import Database
 from trunkline.store.database.opening import open_database
 from trunkline.store.files import FileStore
@@ -57,6 +58,8 @@ class Puppet:
         self.is_open: set[PuppetConversation] = set()
         self.gate = asyncio.Event()
         """What `wait` waits for."""
+        self.settings: object = None
+        """What the exchange looks at of an agent's own: its prices."""
         self.refuses: Exception | None = None
         """What opening raises, if anything."""
 
@@ -232,7 +235,7 @@ class World:
         settings = {
             name: AgentSettings(name, name, str(self.home), allow=(), budget=self.budget) for name in self.agents
         }
-        budgets = Budgets(database, lambda: self.now, lambda model, usage: (usage.input_tokens or 0) / 1_000_000)
+        budgets = Budgets(database, lambda: self.now, _cost)
         await budgets.open(dict.fromkeys(self.agents, self.budget))
         switchboard = Switchboard(
             Directory(settings, self._make, lambda: self.now),
@@ -258,3 +261,8 @@ class World:
     def ends(self, session: str) -> list[str]:
         """How the turns of a session ended, in order."""
         return [item.event.outcome for item in self.log(session) if isinstance(item.event, TurnEnded)]
+
+
+def _cost(model: str, usage: Usage, own: Price | None) -> float:
+    """A dollar for a million tokens, unless somebody knows better."""
+    return (usage.input_tokens or 0) * (own.input if own else 1.0) / 1_000_000

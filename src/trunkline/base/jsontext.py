@@ -22,6 +22,9 @@ _MAX_BITS = 1024
 #: Every integer of so many digits is a double.
 _EXACT_DIGITS = 15
 
+#: What Python says of such, to whoever can change the program.
+_PYTHONS_ADVICE = "set_int_max_str_digits"
+
 #: The JSON string literal of a text, quotes included, non-ASCII characters as they are.
 quote = encode_basestring
 #: The same in ASCII alone: the one that can carry lone surrogates, which UTF-8 cannot.
@@ -35,11 +38,18 @@ _DOWN_OR_UP = bytes.maketrans(b"[]{}", bytes((2, 0, 2, 0)))
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 
-def loads(data: bytes, max_depth: int = MAX_DEPTH, max_values: int | None = None, *, doubles: bool = False) -> Any:
+def loads(
+    data: bytes,
+    max_depth: int = MAX_DEPTH,
+    max_values: int | None = None,
+    *,
+    doubles: bool = False,
+    unique: bool = False,
+) -> Any:
     """Parse one JSON text in UTF-8.
 
     With `doubles`, numbers are what JavaScript takes them for: long integers are rounded, and what is beyond double
-    range is infinite.
+    range is infinite. With `unique`, no object may have two members of one name, which readers take differently.
 
     Raises:
         ValueError: it is not JSON, not UTF-8, nested deeper than `max_depth`, or made of more than `max_values`
@@ -56,9 +66,14 @@ def loads(data: bytes, max_depth: int = MAX_DEPTH, max_values: int | None = None
     except UnicodeDecodeError as error:
         raise ValueError(f"invalid UTF-8 at byte {error.start}") from None
     try:
-        return (_double_decoder if doubles else _decoder).decode(text.removeprefix("\ufeff"))
+        decoder = _double_decoder if doubles else _unique_decoder if unique else _decoder
+        return decoder.decode(text.removeprefix("\ufeff"))
     except RecursionError:
         raise ValueError(f"nested deeper than {max_depth} levels") from None
+    except ValueError as error:
+        if _PYTHONS_ADVICE in str(error):
+            raise ValueError("a number has too many digits") from None
+        raise
 
 
 def dumps(value: Any) -> bytes:
@@ -109,6 +124,15 @@ def _finite_float(text: str) -> float:
     return number
 
 
+def _once_each(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, member in members:
+        if name in found:
+            raise ValueError(f"`{name[:40]}` stands there twice")
+        found[name] = member
+    return found
+
+
 def _double(text: str) -> int | float:
     """An integer, as far as a double holds it exactly."""
     return int(text) if len(text) <= _EXACT_DIGITS else float(text)
@@ -134,6 +158,9 @@ def _carried(value: Any) -> Any:
 
 
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite_float)
+_unique_decoder = json.JSONDecoder(
+    parse_constant=_refuse_constant, parse_float=_finite_float, object_pairs_hook=_once_each
+)
 _double_decoder = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_double)
 _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _ascii_encoder = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))

@@ -30,8 +30,7 @@ def listening(directory: str, name: str) -> socket.socket:
     try:
         # Before it has a name: there is no moment in which others could open it.
         os.fchmod(made.fileno(), PRIVATE_SOCKET)
-        with suppress(FileNotFoundError):
-            os.unlink(os.path.join(directory, name))
+        forget(directory, name)
         with _address(directory, name) as address:
             made.bind(address)
         os.chmod(os.path.join(directory, name), PRIVATE_SOCKET)
@@ -41,6 +40,12 @@ def listening(directory: str, name: str) -> socket.socket:
         made.close()
         raise
     return made
+
+
+def forget(directory: str, name: str) -> None:
+    """Take the name away, if it is there: whoever comes then sees that nobody listens."""
+    with suppress(FileNotFoundError):
+        os.unlink(os.path.join(directory, name))
 
 
 def connected(directory: str, name: str, seconds: float) -> socket.socket:

@@ -52,8 +52,11 @@ class AlreadyDecided(UnknownCall):
     """Somebody was faster, or the call is over."""
 
     def __init__(self, approval: Approval) -> None:
-        by = f" by {approval.decided_by}" if approval.decided_by else ""
-        super().__init__(f"The approval is {approval.state}{by}.")
+        if approval.state == "closed":
+            text = f"Nobody needs to answer any more: {approval.reason or 'the call is over.'}"
+        else:
+            text = f"It was {approval.state} already, by {approval.decided_by or 'nobody'}."
+        super().__init__(text)
         self.approval = approval
 
 

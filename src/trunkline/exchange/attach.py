@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from trunkline.base import attach, local_socket
 from trunkline.base.attach import AttachAnswer, AttachEnding, AttachHeader, BadAttachment
@@ -70,8 +70,7 @@ async def attach_socket(exchange: Exchange) -> AsyncIterator[None]:
             task.cancel()
         if clients:
             await asyncio.wait(clients)
-        with suppress(FileNotFoundError):
-            os.unlink(os.path.join(home, attach.ATTACH_SOCKET))
+        local_socket.forget(home, attach.ATTACH_SOCKET)
 
 
 async def _serve(exchange: Exchange, connection: LocalConnection, full: bool) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from trunkline.core.faults import BudgetExceeded
 from trunkline.core.usage import Usage
 from trunkline.exchange.settings import AgentBudget
+from trunkline.models.prices import Price
 from trunkline.store.database import Database, Transaction
 
 HOUR_MS = 3_600_000
@@ -22,8 +23,8 @@ HOUR_MS = 3_600_000
 #: What a million of a unit are.
 _MICRO = 1_000_000
 
-#: Gives what a request to a model has cost, in dollars; None: nobody knows.
-Cost = Callable[[str, Usage], float | None]
+#: Gives what a request to a model has cost, in dollars, by the user's own price if there is one; None: nobody knows.
+Cost = Callable[[str, Usage, Price | None], float | None]
 
 
 class Spending:
@@ -100,9 +101,14 @@ class Budgets:
             spending.tokens, spending.usd = used
             spending.began.extend(began)
 
-    def meter(self, agent: str) -> SessionMeter:
-        """One for a session of an agent."""
-        return SessionMeter(agent, self._agents[agent], self._database, self._clock, self._cost)
+    def meter(self, agent: str, prices: Mapping[str, Price] | None = None) -> SessionMeter:
+        """One for a session of an agent; `prices` are the user's own, by model."""
+        own = prices or {}
+
+        def cost(model: str, usage: Usage) -> float | None:
+            return self._cost(model, usage, own.get(model))
+
+        return SessionMeter(agent, self._agents[agent], self._database, self._clock, cost)
 
     async def usage(self, by: str) -> list[dict[str, Any]]:
         """What was used, by `agent`, `day`, `person` or `model`."""
@@ -131,7 +137,12 @@ class SessionMeter:
     """
 
     def __init__(
-        self, agent: str, spending: Spending, database: Database, clock: Callable[[], int], cost: Cost
+        self,
+        agent: str,
+        spending: Spending,
+        database: Database,
+        clock: Callable[[], int],
+        cost: Callable[[str, Usage], float | None],
     ) -> None:
         self._agent = agent
         self._spending = spending

@@ -12,15 +12,19 @@ from importlib.util import find_spec
 
 from trunkline.base import asgi, local_socket, paths
 from trunkline.base.chat_platforms import PLATFORMS
+from trunkline.base.config import USER_FILE
 from trunkline.base.exchange_home import API_SOCKET
 from trunkline.base.extras import install_hint, missing
 from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
+from trunkline.core.agent import Agent
 from trunkline.core.faults import Fault
+from trunkline.core.usage import Usage
 from trunkline.exchange import config
 from trunkline.exchange.config import RUNNER
 from trunkline.exchange.exchange import by_registry
 from trunkline.exchange.settings import AgentSettings, ExchangeSettings, WireSettings
+from trunkline.models import prices
 
 #: What serves HTTP, and the extra that brings it.
 _NEEDED, _EXTRA = ("httptools", "starlette", "uvicorn"), "up"
@@ -154,7 +158,23 @@ async def _agent(settings: AgentSettings, redactor: Redactor) -> DoctorFinding:
         return _wrong(what, redactor.text(fault.message), redactor.text(fault.hint or ""))
     except TimeoutError:
         return _wrong(what, f"it could not be made within {AGENT_SECONDS:g} seconds")
-    return _wrong(what, redactor.text(problem)) if problem else DoctorFinding(what, True, settings.agent)
+    if problem:
+        return _wrong(what, redactor.text(problem))
+    if settings.budget.usd_per_day is not None and (model := _without_price(agent)) is not None:
+        told = f"its `usd_per_day` cannot be held: nobody knows what `{model}` costs"
+        place = os.path.join(paths.config_dir(), USER_FILE)
+        return _wrong(what, told, f'Write `[prices."{model}"]` into `{place}`, or use `tokens_per_day`.')
+    return DoctorFinding(what, True, settings.agent)
+
+
+def _without_price(agent: Agent) -> str | None:
+    """The model of an agent, if its price is not known."""
+    settings = getattr(agent, "settings", None)
+    model = getattr(getattr(settings, "model", None), "model", None)
+    own = getattr(settings, "prices", {})
+    if model is None or prices.cost(model, Usage(1, 1), own.get(model)) is not None:
+        return None
+    return str(model)
 
 
 def _wire(settings: ExchangeSettings, wire: WireSettings, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:

@@ -65,10 +65,8 @@ class AgentEntry:
         """
         wait = self._not_before - self._clock()
         if wait > 0:
-            raise AgentFailed(
-                f"The agent `{self.name}` has failed: {self.last_error} The next try is in {wait / 1000:.1f} s.",
-                retryable=True,
-            )
+            soon = f"The agent `{self.name}` has failed, and its next try is in {wait / 1000:.1f} s"
+            raise AgentFailed(f"{soon}: {self.last_error}", retryable=True)
         async with self._making:
             if self._agent is None:
                 self._agent = await self._made()

@@ -18,7 +18,6 @@ from typing import Any
 from trunkline.agents.with_model import made
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import Agent
-from trunkline.core.usage import Usage
 from trunkline.exchange.approvals import Approval
 from trunkline.exchange.budgets import Budgets
 from trunkline.exchange.directory import Directory, Make
@@ -27,6 +26,7 @@ from trunkline.exchange.people import People
 from trunkline.exchange.schema import FORM
 from trunkline.exchange.settings import ExchangeSettings
 from trunkline.exchange.switchboard import Switchboard
+from trunkline.models import prices
 from trunkline.store.database import Database
 from trunkline.store.database.opening import open_database
 
@@ -44,7 +44,7 @@ class Exchange:
         """Each hears of every approval that a person must give."""
         self.people = People(settings.people.values())
         self.directory = Directory(settings.agents, make, clock)
-        self.budgets = Budgets(database, clock, cost)
+        self.budgets = Budgets(database, clock, prices.cost)
         self.switchboard = Switchboard(
             self.directory,
             database,
@@ -101,13 +101,6 @@ async def by_registry(name: str, options: dict[str, Any]) -> Agent:
 
     agent, _ = await made(lambda found: registry.make(name, found), options, os.environ)
     return agent
-
-
-def cost(model: str, usage: Usage) -> float | None:
-    """What a request has cost, in dollars; None: nobody knows."""
-    from trunkline.models import prices
-
-    return prices.cost(model, usage)
 
 
 def _now() -> int:

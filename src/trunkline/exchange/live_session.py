@@ -274,7 +274,7 @@ class LiveSession:
         if self.session.turn == self._timed:
             seconds = self.meter.seconds_per_turn or 0.0
             self.session.break_off(
-                BudgetExceeded(f"The turn took longer than its budget of {seconds:g} seconds.", retryable=False)
+                BudgetExceeded(f"The turn took longer than its budget of {seconds:g} s.", retryable=False)
             )
 
 

@@ -148,6 +148,7 @@ class ExchangeProcess:
             listener = self._listener(stack, host, port)
             self._address = (host, listener.getsockname()[1])
             local = stack.enter_context(closing(_local(exchange.settings.home)))
+            stack.callback(local_socket.forget, exchange.settings.home, API_SOCKET)
             ending = asyncio.Event()
             webhook = ApprovalWebhook(lambda: exchange.settings.webhook, exchange.redactor)
             exchange.told.append(webhook.told)

@@ -12,6 +12,8 @@ from trunkline.store.database import Database, Row, Transaction
 MOST_LISTED, LISTED = 1000, 100
 #: The longest id that a client may choose: a file's name is made of it, and it stands in every list.
 LONGEST_ID = 200
+#: What an id must have, in words.
+ID_RULE = f"1 to {LONGEST_ID} printable characters, no `/`, and must not be `.` or `..`"
 
 
 class SessionRow(Value):
@@ -70,14 +72,17 @@ class SessionRows:
         await self._database.write(lambda tx: tx.execute(sql, (now, session_id)))
 
 
+def can_be_id(id: str) -> bool:
+    """Whether every wire can tell an id: in addresses, where `.` and `..` are not names, in lines, on a screen."""
+    return 0 < len(id) <= LONGEST_ID and id.isprintable() and "/" not in id and id not in (".", "..")
+
+
 def checked(session_id: str) -> str:
     """A session id that can be kept.
 
     Raises:
-        ConfigError: it is empty, too long, or no text.
+        ConfigError: it cannot.
     """
-    if not session_id or len(session_id) > LONGEST_ID or not session_id.isprintable():
-        raise ConfigError(
-            f"A session id has 1 to {LONGEST_ID} characters that can be printed.", hint="Choose another one."
-        )
+    if not can_be_id(session_id):
+        raise ConfigError(f"A session id must have {ID_RULE}.", hint="Choose another one.")
     return session_id

@@ -356,7 +356,7 @@ class Switchboard:
         self, entry: AgentEntry, agent: Agent, row: SessionRow, *, resume: bool, queued: Sequence[QueuedMessage] = ()
     ) -> LiveSession:
         log, create = self._log(entry, row, resume)
-        meter = self.budgets.meter(entry.name)
+        meter = self.budgets.meter(entry.name, getattr(getattr(agent, "settings", None), "prices", None))
         own: Redactor | None = getattr(agent, "redactor", None)
         try:
             for turn, message in await asyncio.to_thread(begun_in, log, queued):

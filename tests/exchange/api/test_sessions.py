@@ -11,7 +11,8 @@ from tests.exchange.api_world import world
 from tests.support.loop import until
 from trunkline.core.events import TurnEnded
 from trunkline.exchange.api.endpoint import MAX_BODY
-from trunkline.exchange.api.sessions import MAX_FILES, MAX_ID_CHARS
+from trunkline.exchange.api.sessions import MAX_FILES
+from trunkline.exchange.session_rows import LONGEST_ID
 from trunkline.exchange.settings import AgentBudget
 
 
@@ -178,7 +179,7 @@ async def test_an_agent_that_cannot_be_had_is_an_error_that_says_so(
 
 
 @pytest.mark.parametrize(
-    "id", ["", "a/b", "a\nb", "\0", "x" * (MAX_ID_CHARS + 1), "\ud800", "\u202e", 7, ["a"], {}]
+    "id", ["", ".", "..", "a/b", "a\nb", "\0", "x" * (LONGEST_ID + 1), "\ud800", "\u202e", 7, ["a"], {}]
 )  # fmt: skip
 async def test_ids_that_cannot_be_told_on_every_wire_are_refused(tmp_path: Path, id: object) -> None:
     async with world(tmp_path) as net:
@@ -192,7 +193,8 @@ async def test_ids_that_cannot_be_told_on_every_wire_are_refused(tmp_path: Path,
     "body",
     [
         b"", b"{", b"[]", b"7", b'"x"', b"null", b"\xff", b"NaN", b"{}", b'{"text": 7}', b'{"text": null}',
-        b'{"text": "x", "when": "later"}', b'{"text": "x", "files": "a"}', b'{"text": "x", "files": [7]}',
+        b'{"text": "x", "text": "y"}', b'{"text": ' + b"1" * 9999 + b"}", b'{"text": "x", "when": "later"}',
+        b'{"text": "x", "files": "a"}', b'{"text": "x", "files": [7]}',
         b'{"text": "x", "files": [""]}', b'{"text": "x", "files": ["\\u0000"]}', b'{"text": "x", "files": ["\\ud800"]}',
         b"[" * 100_000, b'{"text": ' + b"[" * 5000 + b"]" * 5000 + b"}", b"[" + b"0," * 50_000 + b"0]",
     ],
@@ -202,6 +204,7 @@ async def test_a_body_that_is_no_message_is_refused_and_nothing_happens(tmp_path
         id = await net.session()
         refused = await net.post(f"/api/sessions/{id}/messages", content=body)
         assert (refused.status_code, refused.json()["error"]["code"]) == (400, "bad_request")
+        assert "sys." not in refused.json()["error"]["message"]
         assert net.fake.heard == []
 
 

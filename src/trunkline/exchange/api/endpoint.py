@@ -123,4 +123,4 @@ def number(what: str, text: str, least: int, most: int = MAX_NUMBER) -> int:
 
 
 def _parsed(data: bytes) -> Any:
-    return jsontext.loads(data, max_values=MAX_VALUES)
+    return jsontext.loads(data, max_values=MAX_VALUES, unique=True)

@@ -17,11 +17,9 @@ from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint
 from trunkline.exchange.api.errors import ApiRefused
 from trunkline.exchange.api.schemas import COUNT, FLAG, MOMENT, TEXT, array, maybe, obj
 from trunkline.exchange.live_session import LiveSession
-from trunkline.exchange.session_rows import LISTED, MOST_LISTED, SessionRow
+from trunkline.exchange.session_rows import ID_RULE, LISTED, MOST_LISTED, SessionRow, can_be_id
 from trunkline.exchange.switchboard import When
 
-#: The longest id of a session or a message that somebody may choose: room for two UUIDs and a name.
-MAX_ID_CHARS = 200
 #: The most files with one message; agents take fewer.
 MAX_FILES = 100
 #: The longest path: no system takes a longer one.
@@ -160,10 +158,9 @@ async def row_of(call: ApiCall) -> SessionRow:
 
 
 def _check_id(name: str, id: str) -> None:
-    """See that an id can be told on every wire: in addresses, in lines, on a screen."""
-    if not 0 < len(id) <= MAX_ID_CHARS or not id.isprintable() or "/" in id:
-        told = f"`{name}` must have 1 to {MAX_ID_CHARS} printable characters, and no `/`."
-        raise ApiRefused(400, told)
+    """See that an id can be told on every wire."""
+    if not can_be_id(id):
+        raise ApiRefused(400, f"`{name}` must have {ID_RULE}.")
 
 
 async def _check_paths(call: ApiCall, name: str, paths: tuple[str, ...] | list[str], workspace: str) -> None:
