@@ -126,7 +126,7 @@ def test_a_text_of_more_values_than_allowed_is_refused(text: bytes) -> None:
 def test_two_members_of_one_name_are_refused_where_each_must_be_unique() -> None:
     assert jsontext.loads(b'{"a":1,"a":2}') == {"a": 2}
     assert jsontext.loads(b'{"a":{"a":1},"b":2}', unique=True) == {"a": {"a": 1}, "b": 2}
-    with pytest.raises(ValueError, match="`a` stands there twice"):
+    with pytest.raises(ValueError, match="`a` is given twice"):
         jsontext.loads(b'[{"b":{"a":1,"a":2}}]', unique=True)
 
 

@@ -128,7 +128,7 @@ def _once_each(members: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, member in members:
         if name in found:
-            raise ValueError(f"`{name[:40]}` stands there twice")
+            raise ValueError(f"`{name[:40]}` is given twice")
         found[name] = member
     return found
 
