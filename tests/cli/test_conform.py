@@ -45,7 +45,7 @@ def test_a_target_that_passes_ends_with_0_and_a_line_for_each_check() -> None:
 def test_a_target_that_fails_a_must_ends_with_1_and_the_reason() -> None:
     done = conform("--only", "js.grant.once", "--", *BAD)
     assert done.exit_code == 1
-    assert "failed  `Write` ran without being asked for after an approval that was for once" in done.stdout
+    assert "failed  `Write` ran without an approval after an approval for one call only" in done.stdout
     assert "does not conform" in done.stdout
 
 
@@ -196,7 +196,7 @@ def test_list_shows_the_checks_without_running_anything() -> None:
     done = conform("--list", "--only", "js.ready.on*")
     assert done.stdout.split(maxsplit=3)[:3] == ["js.ready.once", "MUST", "1.1"]
     (check,) = json.loads(conform("--list", "--json", "--only", "js.ready.on*").stdout)
-    assert check["requirement"] == "`ready` comes once in the life of a process."
+    assert check["requirement"] == "A process sends `ready` exactly once."
 
 
 @pytest.mark.parametrize("wire", ["jsonstream", "agentproc"])

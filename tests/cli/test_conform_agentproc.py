@@ -58,7 +58,7 @@ def test_a_bridge_is_judged_by_what_its_agent_was_given_and_by_what_it_shows() -
     done = conform(*only, "broken_bridges_ends.SendsWhatThereIs", *PLACES)
     data = json.loads(done.stdout)
     assert done.exit_code == 1
-    assert data["results"][0]["reason"].startswith("the reply holds 'body-before'")
+    assert data["results"][0]["reason"].startswith("the reply contains 'body-before'")
     remarks = [line["line"] for talk in data["conversations"] for line in talk["lines"]]
     assert any(remark.startswith("profile: command: ") for remark in remarks)
     assert any("'AGENT_MESSAGE': 'conform'" in remark for remark in remarks)

@@ -14,4 +14,4 @@ def test_the_reference_names_the_limits() -> None:
     assert f"an exit | {stage.PATIENCE_SECONDS:g} s |" in text
     assert f"`js.stop.prompt` | {stopping.STOP_SECONDS:g} s |" in text
     assert f"`js.sigterm.status` | {ending.EXIT_SECONDS:g} s |" in text
-    assert f"listens for | {stage.QUIET_SECONDS:g} s |" in text
+    assert f"nothing must happen | {stage.QUIET_SECONDS:g} s |" in text

@@ -27,9 +27,9 @@ def test_the_parts_of_a_prompt_are_filled_in() -> None:
     ("text", "problem"),
     [
         ('helo = "x"', "did you mean `hello`?"),
-        ("hello = 5", "must be a text"),
-        ('hello = " "', "must be a text"),
-        ('bash = "Run something."', "must hold `{command}`"),
+        ("hello = 5", "must be a string"),
+        ('hello = " "', "must be a string"),
+        ('bash = "Run something."', "must contain `{command}`"),
         ("hello = ", "cannot be read"),
     ],
 )

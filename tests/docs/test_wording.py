@@ -43,10 +43,10 @@ TRANSLATED = re.compile(
     ),
     re.IGNORECASE | re.MULTILINE,
 )
-#: Pages for people. The checks of conformance kits are worded after the documents that they check.
+#: Pages for people.
 PAGES = sorted(
     [
-        *(path for path in (ROOT / "docs").glob("*/*.md") if not path.stem.startswith("conformance-")),
+        *(ROOT / "docs").glob("*/*.md"),
         *(ROOT / name for name in ("docs/README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
         *(ROOT / ".github").rglob("*template*.md"),
         *(ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"),

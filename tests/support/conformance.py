@@ -13,5 +13,5 @@ def reference(wire: str) -> str:
     """The text of a kit's reference, which names the limits that the reports of all kits have."""
     text = (DOCS / "reference" / f"conformance-{wire}.md").read_text(encoding="utf-8")
     assert f"first {record.REPORT_HEAD_LINES} and the last {record.REPORT_TAIL_LINES} lines" in text
-    assert f"{record.REPORT_LINE_CHARS} characters of a line" in text
+    assert f"{record.REPORT_LINE_CHARS} characters per line" in text
     return text

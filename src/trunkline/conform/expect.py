@@ -24,13 +24,13 @@ def same(what: str, found: object, wanted: object) -> None:
 def holds(what: str, text: str, wanted: str) -> None:
     """A text holds another."""
     if wanted not in text:
-        raise Broken(f"{what} does not hold {short(wanted)}, but is {short(text.strip())}")
+        raise Broken(f"{what} does not contain {short(wanted)}, but is {short(text.strip())}")
 
 
 def lacks(what: str, text: str, unwanted: str) -> None:
     """A text does not hold another."""
     if unwanted in text:
-        raise Broken(f"{what} holds {short(unwanted)}: {short(text.strip())}")
+        raise Broken(f"{what} contains {short(unwanted)}: {short(text.strip())}")
 
 
 def short(value: object) -> str:

@@ -160,7 +160,7 @@ class Suite(Generic[S]):
         if not check.requirement:
             raise ValueError(f"`{check.id}` does not say what it requires")
         if check.id in self._checks:
-            raise ValueError(f"two checks are called `{check.id}`")
+            raise ValueError(f"there are two checks named `{check.id}`")
         self._checks[check.id] = check
 
     async def run(
@@ -279,7 +279,7 @@ class _Run(Generic[S]):
             shown = tuple(name for name, _ in wrong)
             result = CheckResult(check, "failed", f"{problem}, in the conversation `{name}`{more}", 0.0, shown)
         elif sum(found.looked_at for _, found in findings) == 0:
-            reason = self._closed or "none of the conversations held what this is about"
+            reason = self._closed or "no conversation contained anything to check"
             result = CheckResult(check, "not exercised", reason)
         else:
             shown = tuple(name for name, found in findings if found.looked_at)

@@ -146,7 +146,7 @@ async def output_of(child: AsyncChild, record: Record) -> AsyncIterator[tuple[by
     while data := await child.read_stdout():
         size += len(data)
         if size > MAX_OUTPUT:
-            record.remark(f"more than {MAX_OUTPUT} bytes of output: the kit listens no longer")
+            record.remark(f"more than {MAX_OUTPUT} bytes of output: the kit stopped reading")
             break
         yield data, lines.feed(data)
     for line in lines.finish():

@@ -50,7 +50,7 @@ class Wording(Value):
         for each in words:
             name, sign, text = each.partition("=")
             if not sign:
-                raise PromptError(f"a prompt is given as NAME=TEXT, not as `{each}`")
+                raise PromptError(f"`{each}` is not of the form NAME=TEXT")
             found[name] = self._checked("the command line", name, text)
         return found
 
@@ -61,8 +61,10 @@ class Wording(Value):
             advice = f"did you mean `{close}`?" if close else f"there are {known}"
             raise PromptError(f"{source} names a prompt `{name}` that does not exist; {advice}")
         if not isinstance(text, str) or not text.strip():
-            raise PromptError(f"the prompt `{name}` in {source} must be a text")
+            raise PromptError(f"the prompt `{name}` in {source} must be a string")
         place = self.places.get(name, "")
         if place not in text:
-            raise PromptError(f"the prompt `{name}` in {source} must hold `{place}`, where the kit puts its own text")
+            raise PromptError(
+                f"the prompt `{name}` in {source} must contain `{place}`, where the kit inserts its own text"
+            )
         return text

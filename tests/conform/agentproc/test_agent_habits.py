@@ -84,7 +84,7 @@ async def test_an_agent_that_follows_the_protocol_passes_every_check(dialect: Di
 async def test_an_agent_that_answers_at_once_cannot_be_interrupted(dialect: Dialect) -> None:
     results = await results_of("AnswersAtOnce", dialect, "*.term.*", jobs=4, patience=PATIENCE_SECONDS)
     assert {(each.verdict, each.reason.partition(";")[0]) for each in results} == {
-        ("not exercised", "the answer was over before SIGTERM could cut it off")
+        ("not exercised", "the answer was finished before SIGTERM could interrupt it")
     }
 
 

@@ -14,4 +14,4 @@ def test_the_reference_names_the_limits() -> None:
     assert f"one turn of a bridge | `--timeout`, {bridge_stage.TIMEOUT_SECONDS:g} s |" in text
     assert f"after SIGTERM | {agent_stage.EXIT_SECONDS:g} s |" in text
     assert f"may end a turn | {bridge_stage.PATIENCE_SECONDS:g} s |" in text
-    assert f"until a bridge shows it | {partials.LIVE_SECONDS:g} s |" in text
+    assert f"until a bridge shows a partial | {partials.LIVE_SECONDS:g} s |" in text

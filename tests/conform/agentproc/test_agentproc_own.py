@@ -32,7 +32,7 @@ async def test_the_bridge_passes_every_check() -> None:
     results, _ = await SUITE.run(SUITE.select(()), lambda name: Stage(target, name), jobs=8)
     # With `--json` everything is told at the end; the next test looks at what is shown meanwhile.
     assert [(each.check.id, each.reason) for each in results if each.verdict != "passed"] == [
-        ("br.partial.live", "the bridge tells everything at the end")
+        ("br.partial.live", "the bridge shows everything at the end")
     ]
 
 

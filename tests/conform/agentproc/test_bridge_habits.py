@@ -77,7 +77,7 @@ async def test_a_bridge_that_follows_the_protocol_passes_every_check() -> None:
     results, records = await SUITE.run(SUITE.select(()), lambda check: Stage(made, check), jobs=8)
     # It tells all at the end, so nothing can be seen while the agent runs.
     assert [(each.check.id, each.reason) for each in results if each.verdict != "passed"] == [
-        ("br.partial.live", "the bridge tells everything at the end")
+        ("br.partial.live", "the bridge shows everything at the end")
     ]
     assert {line["from"] for record in records for line in record.export()["lines"]} == {"bridge", "kit"}
 

@@ -14,5 +14,5 @@ def test_the_reference_names_the_limits() -> None:
     assert f"for `jh.ready.waits` | {starting.LATE_SECONDS:g} s |" in text
     assert f"for `jh.end.time` | {ending.ORDER_SECONDS:g} s |" in text
     assert f"notices that its agent has died | {3 * stage.PATIENCE_SECONDS:g} s |" in text
-    assert f"an agent that does not leave | {4 * stage.PATIENCE_SECONDS:g} s |" in text
+    assert f"an agent that does not exit | {4 * stage.PATIENCE_SECONDS:g} s |" in text
     assert f"the longest line | {turns.LONG_LINE // 1024**2} MiB |" in text

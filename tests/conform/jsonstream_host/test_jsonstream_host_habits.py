@@ -65,7 +65,7 @@ async def test_a_host_that_is_told_by_the_agents_own_end_has_not_given_it_up() -
     made = target("WaitsForEver", patience=PATIENCE_SECONDS)
     checks = SUITE.select(("jh.ready.never",))
     (result,) = await results_of(ShortLived(made.argv, made.env, made.timeout, made.patience), checks)
-    assert (result.verdict, result.reason) == ("failed", "the host went on until the agent ended by itself")
+    assert (result.verdict, result.reason) == ("failed", "the host waited until the agent ended by itself")
 
 
 def test_every_check_is_failed_by_some_habit() -> None:

@@ -13,4 +13,4 @@ def test_the_reference_names_the_limits() -> None:
     assert conform_sns.DEFAULT_TIMEOUT == exchange.TIMEOUT_SECONDS
     assert f"`sns.nonce.parallel` | {nonces.REPLAYS} |" in text
     assert f"from two minutes | {nonces.TTL_SLACK_SECONDS:g} s |" in text
-    assert f"taken for the same | {stage.SAME_CLOCK_MS / 1000:g} s apart |" in text
+    assert f"count as equal | at most {stage.SAME_CLOCK_MS / 1000:g} s apart |" in text

@@ -10,13 +10,13 @@ from trunkline.conform.tryll.suite import SUITE
 
 def test_the_reference_names_the_limits() -> None:
     text = reference("tryll")
-    assert f"next frame of it | `--timeout`, {stage.TIMEOUT_SECONDS:g} s |" in text
+    assert f"its next frame | `--timeout`, {stage.TIMEOUT_SECONDS:g} s |" in text
     assert conform_tryll.DEFAULT_TIMEOUT == stage.TIMEOUT_SECONDS
-    assert f"has closed, too | {link.END_SECONDS:g} s |" in text
-    assert f"was destroyed | for {turns.QUIET_SECONDS:g} s |" in text
+    assert f"has also closed | {link.END_SECONDS:g} s |" in text
+    assert f"a destroyed agent | {turns.QUIET_SECONDS:g} s |" in text
     assert f"`tryll.frame.unread` | {framing.UNREAD_AGENTS} of {framing.UNREAD_CHARS:,} characters |" in text
     assert f"watched meanwhile | {framing.UNREAD_SECONDS:g} s |" in text
-    assert f"break off | {framing.BROKEN_OFF} |" in text
+    assert f"connections that break | {framing.BROKEN_OFF} |" in text
     assert f"`tryll.agent.many` | {agents.MANY} |" in text
     assert f"messages and answers | {session.LONG_CHARS:,} characters |" in text
 

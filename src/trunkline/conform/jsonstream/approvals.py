@@ -32,10 +32,10 @@ async def _granted(stage: Stage, agent: Subject, scope: str) -> None:
 
 @SUITE.check("js.grant.once", "MUST", "2.3")
 async def once_is_once(stage: Stage) -> None:
-    """`once` approves this call only: the next of its kind is asked for again."""
+    """`once` approves this call only: the next of its kind needs an approval again."""
     async with stage.agent() as agent:
         await _granted(stage, agent, "once")
-        await asked(stage, agent, "write-again", "edit", " after an approval that was for once")
+        await asked(stage, agent, "write-again", "edit", " after an approval for one call only")
 
 
 @SUITE.check("js.grant.always", "MUST", "2.3")
@@ -43,7 +43,7 @@ async def always_is_for_the_session(stage: Stage) -> None:
     """`always` approves later calls of the same tool for the session."""
     async with stage.agent() as agent:
         await _granted(stage, agent, "always")
-        await unasked(stage, agent, "write-again", "edit", " although `always` was said")
+        await unasked(stage, agent, "write-again", "edit", " although `always` was granted")
 
 
 @SUITE.check("js.grant.category", "MUST", "2.3")
@@ -51,12 +51,12 @@ async def always_covers_the_category(stage: Stage) -> None:
     """`always` covers the other tools of the same category."""
     async with stage.agent() as agent:
         await _granted(stage, agent, "always")
-        await unasked(stage, agent, "edit", "edit", " although `always` was said for its category")
+        await unasked(stage, agent, "edit", "edit", " although `always` was granted for its category")
 
 
 @SUITE.check("js.grant.other-category", "MUST", "2.3")
 async def always_covers_no_other(stage: Stage) -> None:
-    """`always` covers no other category."""
+    """`always` does not cover other categories."""
     async with stage.agent() as agent:
         await _granted(stage, agent, "always")
         await asked(stage, agent, "bash", "exec", " after `always` for `edit`", command="echo conform")
@@ -64,12 +64,12 @@ async def always_covers_no_other(stage: Stage) -> None:
 
 @SUITE.check("js.grant.pending", "SHOULD", "2.3")
 async def always_releases_what_waits(stage: Stage) -> None:
-    """`always` also releases the calls of the category that wait already."""
+    """`always` also releases pending calls of the category."""
     async with stage.agent() as agent:
         first, second = await two_requests(stage, agent)
         await approve(agent, first, "always")
         running = of("tool_running", call_id=second.call_id)
-        await agent.expect("`tool_running` of the other call that waited", running, stage.target.patience)
+        await agent.expect("`tool_running` of the other pending call", running, stage.target.patience)
 
 
 @SUITE.check("js.grant.modes", "SHOULD", "2.3")
@@ -79,7 +79,7 @@ async def grants_survive_modes(stage: Stage) -> None:
         await _granted(stage, agent, "always")
         await agent.send(type="set_mode", mode="yolo")
         await agent.send(type="set_mode", mode="default")
-        await unasked(stage, agent, "write-again", "edit", " although `always` was said before the mode changed")
+        await unasked(stage, agent, "write-again", "edit", " although `always` was granted before the mode changed")
 
 
 async def _denied(stage: Stage, agent: Subject) -> tuple[str, str]:
@@ -91,7 +91,7 @@ async def _denied(stage: Stage, agent: Subject) -> tuple[str, str]:
 
 @SUITE.check("js.deny.cancelled", "MUST", "2.4")
 async def denied_calls_are_cancelled(stage: Stage) -> None:
-    """A denied call is told as `tool_cancelled`."""
+    """A denied call is reported as `tool_cancelled`."""
     async with stage.agent() as agent:
         _, call_id = await _denied(stage, agent)
         await agent.expect("`tool_cancelled`", of("tool_cancelled", call_id=call_id), stage.target.patience)
@@ -99,7 +99,7 @@ async def denied_calls_are_cancelled(stage: Stage) -> None:
 
 @SUITE.check("js.deny.told-reason", "SHOULD", "1.8")
 async def denials_repeat_the_reason(stage: Stage) -> None:
-    """`tool_cancelled` repeats the reason of the denial."""
+    """`tool_cancelled` repeats the reason for the denial."""
     async with stage.agent() as agent:
         _, call_id = await _denied(stage, agent)
         found = await agent.hope("`tool_cancelled`", of("tool_cancelled", call_id=call_id), stage.target.patience)
@@ -116,22 +116,22 @@ async def denied_calls_do_not_run(stage: Stage) -> None:
             if event.call_id == call_id and event.type in ("tool_running", "tool_result"):
                 raise Broken(f"`{event.type}` came after the denial")
     if (stage.workspace / "conform-denied.txt").exists():
-        raise Broken("the file was written in spite of the denial")
+        raise Broken("the file was written although the call was denied")
 
 
 @SUITE.check("js.deny.reason", "MUST", "2.4")
 async def reasons_reach_the_model(stage: Stage) -> None:
-    """The model gets the reason of the denial."""
+    """The model receives the reason for the denial."""
     async with stage.agent() as agent:
         msg_id, _ = await _denied(stage, agent)
         said = text_of(await see_out(stage, agent, msg_id, approving=False))
         if REASON.partition(":")[0] not in said:
-            raise Broken(f"asked for the reason that it was given, the agent said {said[:200]!a}")
+            raise Broken(f"asked for the reason it was given, the agent said {said[:200]!a}")
 
 
 @SUITE.check("js.deny.continues", "MUST", "2.4")
 async def conversation_goes_on(stage: Stage) -> None:
-    """After a denial the turn goes on to its end, and the conversation too."""
+    """After a denial the turn continues to its end, and so does the conversation."""
     async with stage.agent() as agent:
         msg_id, _ = await _denied(stage, agent)
         try:
@@ -143,7 +143,7 @@ async def conversation_goes_on(stage: Stage) -> None:
 
 @SUITE.check("js.deny.no-reason", "SHOULD", "2.4")
 async def reason_may_be_left_out(stage: Stage) -> None:
-    """A denial may come without a reason; `tool_cancelled` still has one."""
+    """A denial may have no reason; `tool_cancelled` still has one."""
     async with stage.agent() as agent:
         wanted = await request(stage, agent, "write-denied", "edit")
         await agent.send(type="tool_deny", call_id=wanted.call_id)
@@ -160,69 +160,69 @@ async def _in_mode(agent: Subject, mode: str) -> Subject:
 
 @SUITE.check("js.mode.default", "MUST", "2.6")
 async def default_asks(stage: Stage) -> None:
-    """In the mode `default` an `exec` tool is asked for."""
+    """In `default` mode an `exec` tool needs an approval."""
     async with stage.agent() as agent:
         await asked(
-            stage, await _in_mode(agent, "default"), "bash", "exec", " in the mode `default`", command="echo conform"
+            stage, await _in_mode(agent, "default"), "bash", "exec", " in `default` mode", command="echo conform"
         )
 
 
 @SUITE.check("js.mode.auto-edit.edit", "MUST", "2.6")
 async def auto_edit_edits(stage: Stage) -> None:
-    """In the mode `auto_edit` an `edit` tool is not asked for."""
+    """In `auto_edit` mode an `edit` tool needs no approval."""
     async with stage.agent() as agent:
-        await unasked(stage, await _in_mode(agent, "auto_edit"), "write", "edit", " in the mode `auto_edit`")
+        await unasked(stage, await _in_mode(agent, "auto_edit"), "write", "edit", " in `auto_edit` mode")
 
 
 @SUITE.check("js.mode.auto-edit.info", "MUST", "2.6")
 async def auto_edit_reads(stage: Stage) -> None:
-    """In the mode `auto_edit` an `info` tool is not asked for."""
+    """In `auto_edit` mode an `info` tool needs no approval."""
     async with stage.agent() as agent:
-        await unasked(stage, await _in_mode(agent, "auto_edit"), "read", "info", " in the mode `auto_edit`")
+        await unasked(stage, await _in_mode(agent, "auto_edit"), "read", "info", " in `auto_edit` mode")
 
 
 @SUITE.check("js.mode.auto-edit.exec", "MUST", "2.6")
 async def auto_edit_does_not_execute(stage: Stage) -> None:
-    """In the mode `auto_edit` an `exec` tool is asked for."""
+    """In `auto_edit` mode an `exec` tool needs an approval."""
     async with stage.agent() as agent:
         await asked(
             stage,
             await _in_mode(agent, "auto_edit"),
             "bash",
             "exec",
-            " in the mode `auto_edit`",
+            " in `auto_edit` mode",
             command="echo conform",
         )
 
 
 @SUITE.check("js.mode.auto-edit.mcp", "SHOULD", "2.6")
 async def auto_edit_asks_for_mcp(stage: Stage) -> None:
-    """In the mode `auto_edit` an `mcp` tool is asked for."""
+    """In `auto_edit` mode an `mcp` tool needs an approval."""
     async with stage.agent() as agent:
-        await asked(stage, await _in_mode(agent, "auto_edit"), "mcp", "mcp", " in the mode `auto_edit`")
+        await asked(stage, await _in_mode(agent, "auto_edit"), "mcp", "mcp", " in `auto_edit` mode")
 
 
 @SUITE.check("js.mode.yolo", "MUST", "2.6")
 async def yolo_runs_all(stage: Stage) -> None:
-    """In the mode `yolo` no tool is asked for."""
+    """In `yolo` mode no tool needs an approval."""
     async with stage.agent() as agent:
         await _in_mode(agent, "yolo")
-        await unasked(stage, agent, "bash", "exec", " in the mode `yolo`", command="echo conform")
-        await unasked(stage, agent, "write", "edit", " in the mode `yolo`")
+        await unasked(stage, agent, "bash", "exec", " in `yolo` mode", command="echo conform")
+        await unasked(stage, agent, "write", "edit", " in `yolo` mode")
 
 
 @SUITE.check("js.mode.back", "MUST", "2.6")
 async def default_asks_again(stage: Stage) -> None:
-    """Back in the mode `default`, tools are asked for again."""
+    """Back in `default` mode, tools need an approval again."""
     async with stage.agent() as agent:
         await _in_mode(agent, "yolo")
         await _in_mode(agent, "default")
-        await asked(stage, agent, "bash", "exec", " back in the mode `default`", command="echo conform")
+        await asked(stage, agent, "bash", "exec", " back in `default` mode", command="echo conform")
 
 
 @SUITE.check("js.mode.pending", "SHOULD", "2.6")
 async def modes_release_what_waits(stage: Stage) -> None:
-    """A mode that allows the call that waits releases it."""
+    """Changing to a mode that allows a pending call releases it."""
     async with stage.agent() as agent:
         wanted = await request(stage, agent, "write", "edit")
         await agent.send(type="set_mode", mode="auto_edit")
@@ -232,10 +232,10 @@ async def modes_release_what_waits(stage: Stage) -> None:
 
 @SUITE.check("js.mode.pending-other", "MUST", "2.6")
 async def modes_leave_others_waiting(stage: Stage) -> None:
-    """A mode that does not allow the call that waits leaves it waiting."""
+    """Changing to a mode that does not allow a pending call leaves it pending."""
     async with stage.agent() as agent:
         wanted = await request(stage, agent, "bash", "exec", command="echo conform")
         await agent.send(type="set_mode", mode="auto_edit")
         early = await unbidden(stage, agent, wanted)
         if early:
-            raise Broken(f"`{early[0].type}` of a call that `auto_edit` does not allow")
+            raise Broken(f"`{early[0].type}` for a call that `auto_edit` does not allow")

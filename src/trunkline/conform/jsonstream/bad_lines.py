@@ -36,7 +36,7 @@ BAD_LINES: tuple[BadLine, ...] = (
     BadLine("type-not-string", "MUST", "2", "a `type` that is not a string", b'{"type":5}'),
     BadLine("invalid-utf8", "MUST", "Overview", "invalid UTF-8", b'{"type":"message","msg_id":"m","input":"\xff\xfe"}'),
     BadLine("nul", "SHOULD", "4.1", "NUL bytes", b"\0\0\0"),
-    BadLine("deep", "SHOULD", "4.1", "JSON that is nested very deeply", b"[" * DEPTH + b"]" * DEPTH),
+    BadLine("deep", "SHOULD", "4.1", "very deeply nested JSON", b"[" * DEPTH + b"]" * DEPTH),
     BadLine("message-no-id", "MUST", "2.1", "a `message` without `msg_id`", b'{"type":"message","input":"hello"}'),
     BadLine("message-no-input", "MUST", "2.1", "a `message` without `input`", b'{"type":"message","msg_id":"m"}'),
     BadLine(
@@ -57,7 +57,7 @@ BAD_LINES: tuple[BadLine, ...] = (
         "message-files-text",
         "SHOULD",
         "2.1",
-        "`files` that are not a list",
+        "a `files` that is not a list",
         b'{"type":"message","msg_id":"m","input":"x","files":"a.txt"}',
     ),
     BadLine(
@@ -85,17 +85,17 @@ async def _is_refused(stage: Stage, line: bytes, what: str) -> SeenEvent:
     async with stage.agent() as agent:
         await agent.write(line + b"\n")
         msg_id = await say(stage, agent, "hello")
-        found = await agent.expect(f"the answer to the line behind {what}", ends(msg_id), stage.target.timeout)
+        found = await agent.expect(f"the answer to the line after {what}", ends(msg_id), stage.target.timeout)
         errors = [event for event in found if event.type == "error"]
         if len(errors) != 1:
-            raise Broken(f"{what} was answered by {len(errors)} errors")
+            raise Broken(f"{what} got {len(errors)} errors")
         _is_protocol_error(errors[0], what)
         return errors[0]
 
 
 def _is_protocol_error(error: SeenEvent, what: str) -> None:
     if error.member("error", "code") != "protocol_error":
-        raise Broken(f"{what} was answered by the code {error.member('error', 'code')!a}")
+        raise Broken(f"{what} got the code {error.member('error', 'code')!a}")
     if "msg_id" not in error.data or error.data["msg_id"] is not None:
         found = ascii(error.data["msg_id"]) if "msg_id" in error.data else "missing"
         raise Broken(f'the `protocol_error` for {what} should have `"msg_id": null`; it is {found}')
@@ -107,7 +107,7 @@ for _bad in BAD_LINES:
             f"js.bad.{_bad.name}",
             _bad.tier,
             _bad.section,
-            f"One `protocol_error` answers {_bad.what}; the next line works.",
+            f"There is exactly one `protocol_error` for {_bad.what}; the next line works.",
         ),
         _refused(_bad),
     )
@@ -126,22 +126,22 @@ async def unknown_types_are_named(stage: Stage) -> None:
 
 @SUITE.check("js.bad.too-long", "SHOULD", "4.1")
 async def long_lines_are_refused(stage: Stage) -> None:
-    """One `protocol_error` answers a line over 16 MiB; the next line works."""
+    """There is exactly one `protocol_error` for a line over 16 MiB; the next line works."""
     start, end = b'{"type":"message","msg_id":"conform-long","input":"', b'"}'
     await _is_refused(stage, start + b"x" * (MAX_LINE + 1 - len(start + end)) + end, "a line over 16 MiB")
 
 
 @SUITE.check("js.bad.in-turn", "SHOULD", "4.1")
 async def turns_are_not_disturbed(stage: Stage) -> None:
-    """A bad line in the middle of a turn does not disturb it."""
+    """A bad line during a turn does not disturb it."""
     async with stage.agent() as agent:
         wanted = await request(stage, agent, "write", "edit")
         await agent.write(b'{"type":"foo"}\n')
-        found = await agent.expect("`error` for a bad line in a turn", of("error"), stage.target.patience)
+        found = await agent.expect("`error` for a bad line during a turn", of("error"), stage.target.patience)
         _is_protocol_error(found[-1], "a bad line in a turn")
         await approve(agent, wanted)
         after = await agent.expect("`stream_end` after a bad line", ends(wanted.msg_id), stage.target.timeout)
         if not any(map(of("tool_result", call_id=wanted.call_id), after)):
-            raise Broken("the call that waited has no result after a bad line")
+            raise Broken("the pending call has no result after a bad line")
         if any(event.type == "error" for event in after):
-            raise Broken("a bad line in a turn was answered by more than one error")
+            raise Broken("a bad line during a turn got more than one error")

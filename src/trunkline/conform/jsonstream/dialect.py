@@ -23,18 +23,18 @@ async def ping_when_idle(stage: Stage) -> None:
 
 @SUITE.check("js.dialect.ping-in-turn", "MAY", "6")
 async def ping_in_a_turn(stage: Stage) -> None:
-    """`ping` is answered at once in the middle of an answer."""
+    """`ping` is answered at once during an answer."""
     async with stage.agent() as agent:
         await streaming(stage, agent)
-        await _pongs(stage, agent, "in the middle of an answer")
+        await _pongs(stage, agent, "during an answer")
 
 
 @SUITE.check("js.dialect.ping-pending", "MAY", "6")
 async def ping_while_a_call_waits(stage: Stage) -> None:
-    """`ping` is answered while a call waits for approval."""
+    """`ping` is answered while a call is pending for approval."""
     async with stage.agent() as agent:
         await request(stage, agent, "write", "edit")
-        await _pongs(stage, agent, "while a call waits")
+        await _pongs(stage, agent, "while a call is pending")
 
 
 @SUITE.check("js.dialect.set-config", "MAY", "6")

@@ -40,9 +40,9 @@ async def _tool(stage: Stage, agent: Subject) -> None:
 
 SITUATIONS: dict[str, tuple[Situation, str]] = {
     "idle": (_idle, "when idle"),
-    "streaming": (_streaming, "in the middle of an answer"),
-    "pending": (_pending, "while a call waits for approval"),
-    "tool": (_tool, "while a tool runs"),
+    "streaming": (_streaming, "during an answer"),
+    "pending": (_pending, "while a call is waiting for approval"),
+    "tool": (_tool, "while a tool is running"),
 }
 ENDINGS: dict[str, tuple[Ending, str, int]] = {
     "eof": (Subject.close_input, "the end of standard input", 0),
@@ -78,7 +78,7 @@ def _exits_well(ending: Ending, what: str, status: int) -> Callable[[Stage], Awa
                 if found != status:
                     raise Broken(f"the exit status is {found} after {what} {when}")
         if tried < len(SITUATIONS):
-            raise NotExercised(f"only {tried} of {len(SITUATIONS)} situations could be brought about")
+            raise NotExercised(f"only {tried} of {len(SITUATIONS)} situations could be set up")
 
     return scene
 
@@ -91,7 +91,7 @@ def _leaves_nothing(ending: Ending, what: str) -> Callable[[Stage], Awaitable[No
             if await agent.exit_code(stage.target.patience) is None:
                 raise NotExercised(f"the agent does not exit after {what}")
             if not await is_still(stage):
-                raise Broken(f"the command of a tool still runs when the agent has exited after {what}")
+                raise Broken(f"a tool's command is still running after the agent exited after {what}")
 
     return scene
 
@@ -112,7 +112,9 @@ for _name, (_ending, _what, _status) in ENDINGS.items():
         _exits_well(_ending, _what, _status),
     )
     SUITE.add(
-        Check(f"js.{_name}.children", "MUST", "3.5", f"The agent cleans up after {_what}: no tool's process is left."),
+        Check(
+            f"js.{_name}.children", "MUST", "3.5", f"The agent cleans up after {_what}: no process of a tool is left."
+        ),
         _leaves_nothing(_ending, _what),
     )
 
@@ -128,7 +130,7 @@ async def unfinished_lines_are_read(stage: Stage) -> None:
 
 @SUITE.check("js.eof.ends-turn", "SHOULD", "1.9")
 async def cut_off_turns_end(stage: Stage) -> None:
-    """A turn that the end of standard input cuts off gets its `stream_end`."""
+    """A turn interrupted by the end of standard input gets its `stream_end`."""
     async with stage.agent() as agent:
         msg_id = await streaming(stage, agent)
         agent.close_input()

@@ -23,7 +23,7 @@ async def _recalls(stage: Stage, agent: Subject, *words: str) -> None:
     said = text_of(await ask(stage, agent, "recall"))
     forgotten = [word for word in words if word not in said]
     if forgotten:
-        raise Broken(f"asked for the words of the history, the agent said {said[:200]!a}")
+        raise Broken(f"asked for the words in the history, the agent said {said[:200]!a}")
 
 
 @SUITE.check("js.history.accepted", "MUST", "2.5")
@@ -32,12 +32,12 @@ async def history_is_accepted(stage: Stage) -> None:
     async with stage.agent() as agent:
         await _tell(agent, FIRST_WORD)
         if any(event.type == "error" for event in await greet(stage, agent, "after `init_history`")):
-            raise Broken("`init_history` was answered by an `error`")
+            raise Broken("`init_history` got an `error`")
 
 
 @SUITE.check("js.history.context", "MUST", "2.5")
 async def history_is_context(stage: Stage) -> None:
-    """What `init_history` says is context of the conversation."""
+    """The text of `init_history` is context of the conversation."""
     async with stage.agent() as agent:
         await _tell(agent, FIRST_WORD)
         await _recalls(stage, agent, FIRST_WORD)
@@ -45,7 +45,7 @@ async def history_is_context(stage: Stage) -> None:
 
 @SUITE.check("js.history.several", "SHOULD", "2.5")
 async def histories_add_up(stage: Stage) -> None:
-    """Several `init_history` add up, in their order."""
+    """Several `init_history` commands add up, in order."""
     async with stage.agent() as agent:
         await _tell(agent, FIRST_WORD)
         await _tell(agent, SECOND_WORD)
@@ -54,18 +54,18 @@ async def histories_add_up(stage: Stage) -> None:
 
 @SUITE.check("js.history.late", "SHOULD", "2.5")
 async def late_history_is_context_of_the_next_message(stage: Stage) -> None:
-    """`init_history` after the first message is no error, and context of the next one: hosts in the field do that."""
+    """`init_history` after the first message is accepted and is context of the next one: some hosts do that."""
     async with stage.agent() as agent:
         await ask(stage, agent, "hello")
         await _tell(agent, FIRST_WORD)
         if any(event.type == "error" for event in await greet(stage, agent, "after a late `init_history`")):
-            raise Broken("a late `init_history` was answered by an `error`")
+            raise Broken("a late `init_history` got an `error`")
         await _recalls(stage, agent, FIRST_WORD)
 
 
 @SUITE.check("js.history.resumed", "SHOULD", "2.5")
 async def history_is_kept(stage: Stage) -> None:
-    """What `init_history` said is still known after `--resume`."""
+    """The text of `init_history` is still known after `--resume`."""
     session_id = new_session_id()
     async with stage.agent("--session-id", session_id) as agent:
         await _tell(agent, FIRST_WORD)

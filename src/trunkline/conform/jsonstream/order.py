@@ -28,7 +28,7 @@ _NEXT: Mapping[str, tuple[str, ...]] = {
 
 @SUITE.judge("js.ready.first", "MUST", "1.1")
 def ready_is_first(record: Record) -> Judgement:
-    """Nothing comes before `ready`."""
+    """The agent writes nothing before `ready`."""
     found = list(events(record))
     if not any(event.type == "ready" for event in found):
         return Judgement(0)
@@ -37,7 +37,7 @@ def ready_is_first(record: Record) -> Judgement:
 
 @SUITE.judge("js.ready.once", "MUST", "1.1")
 def ready_is_once(record: Record) -> Judgement:
-    """`ready` comes once in the life of a process."""
+    """A process sends `ready` exactly once."""
     count = sum(event.type == "ready" for event in events(record))
     if not count:
         return Judgement(0)
@@ -46,7 +46,7 @@ def ready_is_once(record: Record) -> Judgement:
 
 @SUITE.judge("js.turn.start-first", "MUST", "1.2")
 def turns_begin_with_start(record: Record) -> Judgement:
-    """A turn begins with one `stream_start`; nothing of it comes before."""
+    """A turn begins with one `stream_start`; none of its events come before it."""
     problems: list[Problem] = []
     started: set[str] = set()
     stopped = False
@@ -79,7 +79,7 @@ def messages_end_once(record: Record) -> Judgement:
 
 @SUITE.judge("js.turn.one-at-a-time", "MUST", "1.9")
 def turns_do_not_overlap(record: Record) -> Judgement:
-    """A turn begins after the one before it has ended."""
+    """A turn begins only after the previous one has ended."""
     problems: list[Problem] = []
     open_turn: str | None = None
     for event in events(record):
@@ -94,7 +94,7 @@ def turns_do_not_overlap(record: Record) -> Judgement:
 
 @SUITE.judge("js.turn.msg-id", "MUST", "2.1")
 def events_name_their_message(record: Record) -> Judgement:
-    """Every event of a turn names the message that it answers."""
+    """Every event of a turn carries the `msg_id` of the message it answers."""
     problems: list[Problem] = []
     sent: set[Any] = set()
     for who, message in _both(record):
@@ -112,7 +112,7 @@ def events_name_their_message(record: Record) -> Judgement:
 
 @SUITE.judge("js.turn.same-msg-id", "MUST", "1.9")
 def turns_keep_their_message(record: Record) -> Judgement:
-    """Between `stream_start` and `stream_end` no other message speaks."""
+    """Between `stream_start` and `stream_end` there are no events of other messages."""
     problems: list[Problem] = []
     open_turn: str | None = None
     for event in events(record):
@@ -127,7 +127,7 @@ def turns_keep_their_message(record: Record) -> Judgement:
 
 @SUITE.judge("js.turn.nothing-after-end", "MUST", "1.9")
 def ends_are_last(record: Record) -> Judgement:
-    """Nothing of a message comes after its `stream_end`."""
+    """No event of a message follows its `stream_end`."""
     problems: list[Problem] = []
     ended: set[str] = set()
     for event in events(record):
@@ -145,7 +145,7 @@ def ends_are_last(record: Record) -> Judgement:
 
 @SUITE.judge("js.tool.order", "MUST", "3.3")
 def calls_go_in_order(record: Record) -> Judgement:
-    """A call runs after its request, and ends once: by a result or cancelled."""
+    """A call runs after its request, and ends exactly once: with a result or as cancelled."""
     problems: list[Problem] = []
     last: dict[tuple[Any, str], str] = {}
     for event in events(record):
@@ -163,7 +163,7 @@ def calls_go_in_order(record: Record) -> Judgement:
 
 @SUITE.judge("js.tool.call-id", "MUST", "1.5")
 def call_ids_are_unique(record: Record) -> Judgement:
-    """Each tool request of a process has a `call_id` of its own."""
+    """Each tool request of a process has its own `call_id`."""
     seen: Counter[str] = Counter()
     problems: list[Problem] = []
     for event in events(record):
@@ -175,7 +175,7 @@ def call_ids_are_unique(record: Record) -> Judgement:
 
 @SUITE.judge("js.tool.name", "MUST", "1.6")
 def names_stay_the_same(record: Record) -> Judgement:
-    """`tool_running` and `tool_result` name the tool that was asked for."""
+    """`tool_running` and `tool_result` name the same tool as the request."""
     names: dict[tuple[str | None, str], Any] = {}
     problems: list[Problem] = []
     for event in events(record):
@@ -185,13 +185,15 @@ def names_stay_the_same(record: Record) -> Judgement:
             names[event.msg_id, event.call_id] = event.member("tool", "name")
         elif event.type in ("tool_running", "tool_result") and (event.msg_id, event.call_id) in names:
             found, wanted = event.data.get("tool_name"), names[event.msg_id, event.call_id]
-            problems.append(None if found == wanted else f"`{event.type}` names {found!a}, asked was {wanted!a}")
+            problems.append(
+                None if found == wanted else f"`{event.type}` names {found!a}, the request was for {wanted!a}"
+            )
     return judged(problems)
 
 
 @SUITE.judge("js.tool.settled", "MUST", "1.9")
 def calls_end_before_their_turn(record: Record) -> Judgement:
-    """A turn that was not stopped ends after the last of its tool calls has."""
+    """A turn that is not stopped ends only after the last of its tool calls."""
     problems: list[Problem] = []
     open_calls: dict[str, str | None] = {}
     stopped = False

@@ -15,7 +15,7 @@ NOWHERE = "http://127.0.0.1:9"
 
 @SUITE.check("js.ready.arrives", "MUST", "1.1")
 async def ready_arrives(stage: Stage) -> None:
-    """The agent says `ready` when it has initialized."""
+    """The agent sends `ready` when it has initialized."""
     agent = await stage.start()
     found = await agent.collect(any_of(is_ready, of("error")), stage.target.timeout)
     if found and found[-1].type == "error":
@@ -46,7 +46,7 @@ async def version_is_compatible(stage: Stage) -> None:
 
 @SUITE.check("js.ready.session-id", "MUST", "1.1")
 async def session_id_is_text(stage: Stage) -> None:
-    """`ready.session_id` is a string; it is left out when sessions are disabled."""
+    """`ready.session_id` is a string; it is omitted when sessions are disabled."""
     ready = await _ready(stage)
     session_id = ready.data.get("session_id")
     if "session_id" in ready.data and not (isinstance(session_id, str) and session_id):
@@ -55,7 +55,7 @@ async def session_id_is_text(stage: Stage) -> None:
 
 @SUITE.check("js.ready.capabilities", "MUST", "1.1")
 async def capabilities_are_booleans(stage: Stage) -> None:
-    """`capabilities` says of `tool_approval`, `thinking` and `mcp`: true or false."""
+    """`capabilities` has `tool_approval`, `thinking` and `mcp`, each true or false."""
     ready = await _ready(stage)
     for name in ("tool_approval", "thinking", "mcp"):
         value = ready.member("capabilities", name)
@@ -65,10 +65,10 @@ async def capabilities_are_booleans(stage: Stage) -> None:
 
 @SUITE.check("js.ready.early-message", "MAY", "1.1")
 async def early_message_is_answered(stage: Stage) -> None:
-    """A message that was sent before `ready` is answered after it."""
+    """A message sent before `ready` is answered after it."""
     agent = await stage.start()
     msg_id = await send(agent, stage.prompt("hello"))
-    await agent.expect("the answer to a message that was sent before `ready`", ends(msg_id), stage.target.timeout)
+    await agent.expect("the answer to a message sent before `ready`", ends(msg_id), stage.target.timeout)
 
 
 @SUITE.check("js.flags.accepted", "MUST", "5")

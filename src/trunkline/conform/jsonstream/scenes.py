@@ -126,7 +126,7 @@ async def streaming(stage: Stage, subject: Subject) -> str:
     found = await subject.hope("`text_delta`", wanted, stage.target.timeout)
     found += [] if found[-1].type == "stream_end" else await subject.collect(ends(msg_id), stage.target.quiet)
     if found[-1].type == "stream_end":
-        raise NotExercised("the answer was over before anything could be done about it")
+        raise NotExercised("the answer was finished before the kit could act")
     return msg_id
 
 
@@ -139,7 +139,7 @@ async def greet(stage: Stage, subject: Subject, after: str) -> list[SeenEvent]:
     msg_id = await say(stage, subject, "hello")
     found = await subject.expect(f"the answer to the next message {after}", ends(msg_id), stage.target.timeout)
     if not text_of(event for event in found if event.msg_id == msg_id):
-        raise Broken(f"the next message {after} was answered without any text")
+        raise Broken(f"the next message {after} got an answer without text")
     return found
 
 
@@ -215,7 +215,7 @@ async def asked(stage: Stage, subject: Subject, prompt: str, category: str, why:
         if event.type == "tool_request" and event.member("tool", "category") == category:
             return
         if event.type == "tool_running" and event.call_id not in requested and _may_be(event, category):
-            raise Broken(f"`{event.data.get('tool_name')}` ran without being asked for{why}")
+            raise Broken(f"`{event.data.get('tool_name')}` ran without an approval{why}")
     raise NotExercised(f"the agent used no `{category}` tool")
 
 
@@ -232,7 +232,7 @@ async def unasked(stage: Stage, subject: Subject, prompt: str, category: str, wh
     async for event in _calls(stage, subject, msg_id):
         requested |= {event.call_id} if event.type == "tool_request" else set()
         if event.type == "tool_request" and event.member("tool", "category") == category:
-            raise Broken(f"`{event.member('tool', 'name')}` was asked for{why}")
+            raise Broken(f"`{event.member('tool', 'name')}` was requested{why}")
         has_run = has_run or (
             event.type == "tool_running" and event.call_id not in requested and _may_be(event, category)
         )
@@ -263,11 +263,11 @@ def _without_request(events: list[SeenEvent], category: str) -> str:
     running = [event for event in events if event.type == "tool_running"]
     unasked = sorted({str(event.data.get("tool_name")) for event in running if event.call_id not in asked})
     if unasked:
-        return f"the agent did not ask for an `{category}` tool; without asking it ran {', '.join(unasked)}"
+        return f"the agent did not request an `{category}` tool; without a request it ran {', '.join(unasked)}"
     if asked:
-        return f"the agent asked for tools, but for none of the category `{category}`"
-    return f"the agent ended its turn without asking for an `{category}` tool"
+        return f"the agent requested tools, but none of the category `{category}`"
+    return f"the agent ended its turn without requesting an `{category}` tool"
 
 
 def _too_many() -> str:
-    return f"the agent asked for more than {MOST_CALLS} tools in one turn"
+    return f"the agent requested more than {MOST_CALLS} tools in one turn"

@@ -34,14 +34,16 @@ async def _refuses(stage: Stage, what: str, *flags: str, without: Callable[[str]
     agent = await stage.start(*flags, without=without)
     found = await agent.collect(is_ready, stage.target.timeout)
     if found and is_ready(found[-1]):
-        raise Broken(f"`ready` came in spite of {what}")
+        raise Broken(f"`ready` came despite {what}")
     code = await agent.exit_code(stage.target.patience)
     if code is None:
-        raise Broken(f"the agent still runs in spite of {what}")
+        raise Broken(f"the agent is still running despite {what}")
     if code == 0:
         raise Broken(f"the exit status is 0 after {what}")
     if len(found) != 1 or found[0].type != "error":
-        raise Broken(f"{what} is told by {', '.join(event.type for event in found) or 'nothing'}, not by one `error`")
+        raise Broken(
+            f"{what} is reported by {', '.join(event.type for event in found) or 'nothing'}, not by one `error`"
+        )
     error = found[0]
     if error.member("error", "code") != "config_error" or "msg_id" not in error.data or error.msg_id is not None:
         raise Broken(f"{what} has the code {error.member('error', 'code')!a}, `msg_id` {error.msg_id!a}")
@@ -73,15 +75,15 @@ async def session_id_is_used(stage: Stage) -> None:
 
 @SUITE.check("js.start.session-exists", "MUST", "3.1")
 async def existing_ids_are_refused(stage: Stage) -> None:
-    """`--session-id` with an id that exists already is an error."""
+    """`--session-id` with an existing id is an error."""
     session_id = new_session_id()
     await _with_session(stage, session_id)
-    await _refuses(stage, "a session id that exists", "--session-id", session_id)
+    await _refuses(stage, "an existing session id", "--session-id", session_id)
 
 
 @SUITE.check("js.start.resume", "MUST", "3.1")
 async def sessions_are_resumed(stage: Stage) -> None:
-    """`--resume` goes on with a session under its id."""
+    """`--resume` continues a session under its id."""
     session_id = new_session_id()
     await _with_session(stage, session_id)
     await _says(stage, session_id, "--resume", session_id)
@@ -95,12 +97,12 @@ async def conversations_are_loaded(stage: Stage) -> None:
     async with stage.agent("--resume", session_id) as agent:
         said = text_of(await ask(stage, agent, "count"))
     if re.findall(r"\d+", said)[-1:] != ["3"]:
-        raise Broken(f"asked for the number of messages, the third one included, the agent said {said[:200]!a}")
+        raise Broken(f"asked for the number of messages including the third, the agent said {said[:200]!a}")
 
 
 @SUITE.check("js.start.resume-latest", "MUST", "3.1")
 async def latest_is_resumed(stage: Stage) -> None:
-    """`--resume latest` goes on with the most recent session."""
+    """`--resume latest` continues the most recent session."""
     older, newer = new_session_id(), new_session_id()
     await _with_session(stage, older)
     await _with_session(stage, newer)
@@ -115,7 +117,7 @@ async def unknown_sessions_are_refused(stage: Stage) -> None:
 
 @SUITE.check("js.start.resume-fallback", "SHOULD", "3.1")
 async def failed_resume_leaves_nothing(stage: Stage) -> None:
-    """After a `--resume` that failed, `--session-id` with the same id works."""
+    """After a failed `--resume`, `--session-id` with the same id works."""
     session_id = new_session_id()
     agent = await stage.start("--resume", session_id)
     if any(map(is_ready, await agent.collect(is_ready, stage.target.timeout))):
@@ -126,7 +128,7 @@ async def failed_resume_leaves_nothing(stage: Stage) -> None:
 
 @SUITE.check("js.start.two-flags", "MUST", "3.1")
 async def flags_exclude_each_other(stage: Stage) -> None:
-    """`--session-id` and `--resume` together are an error."""
+    """Using `--session-id` and `--resume` together is an error."""
     await _refuses(
         stage, "`--session-id` with `--resume`", "--session-id", new_session_id(), "--resume", new_session_id()
     )
@@ -144,30 +146,30 @@ async def open_sessions_are_refused(stage: Stage) -> None:
 
 @SUITE.check("js.start.odd-id", "SHOULD", "3.1")
 async def ids_may_hold_anything(stage: Stage) -> None:
-    """A session id may hold any characters; it is never a path."""
+    """A session id may contain any characters; it is never used as a path."""
     folder = f"conform-{uuid.uuid4()}"
     session_id = f"../../{folder}/ä:%2f*"
     await _with_session(stage, session_id)
     await _says(stage, session_id, "--resume", session_id)
     if (stage.workspace.parent.parent / folder).exists():
-        raise Broken("the session id was taken for a path")
+        raise Broken("the session id was used as a path")
 
 
 @SUITE.check("js.start.unknown-provider", "MUST", "4.3")
 async def unknown_providers_are_refused(stage: Stage) -> None:
-    """A provider that does not exist is an error before `ready`."""
+    """An unknown provider is an error before `ready`."""
     await _refuses(stage, "an unknown provider", "--provider", "conform-no-such-provider")
 
 
 @SUITE.check("js.start.unknown-flag", "SHOULD", "4.3")
 async def unknown_flags_are_refused(stage: Stage) -> None:
-    """A flag that does not exist is an error before `ready`."""
+    """An unknown flag is an error before `ready`."""
     await _refuses(stage, "an unknown flag", "--conform-no-such-flag")
 
 
 @SUITE.check("js.start.no-key", "SHOULD", "4.3")
 async def missing_keys_are_told(stage: Stage) -> None:
-    """A provider whose key is not set is an error before `ready`."""
+    """A provider whose API key is not set is an error before `ready`."""
     flags = ("--provider", "anthropic", "--model", "conform-model")
     agent = await stage.start(*flags, without=_is_key)
     if any(map(is_ready, await agent.collect(is_ready, stage.target.timeout))):

@@ -51,18 +51,16 @@ def lines_are_objects(record: Record) -> Judgement:
 
 @SUITE.judge("js.line.utf8", "MUST", "Overview")
 def lines_are_utf8(record: Record) -> Judgement:
-    """What is written to standard output is UTF-8."""
+    """Standard output is UTF-8."""
     return judged([_utf8_problem(entry.line) for entry in record.entries if entry.who == "agent"])
 
 
 @SUITE.judge("js.line.terminated", "MUST", "Overview")
 def lines_are_terminated(record: Record) -> Judgement:
-    """Every line ends with a line feed, the last one too."""
+    """Every line ends with a line feed, including the last."""
     if record.was_killed:
         return Judgement(0)
-    return judged(
-        [f"the output ends in the middle of a line: {_shown(record.unfinished)}" if record.unfinished else None]
-    )
+    return judged([f"the output ends within a line: {_shown(record.unfinished)}" if record.unfinished else None])
 
 
 def _line_problem(line: bytes) -> Problem:
@@ -73,7 +71,7 @@ def _line_problem(line: bytes) -> Problem:
         return None if _utf8_problem(line) else f"not JSON ({error}): {_shown(line)}"
     if not isinstance(data, dict):
         return f"not a JSON object: {_shown(line)}"
-    return None if isinstance(data.get("type"), str) else f"without a string `type`: {_shown(line)}"
+    return None if isinstance(data.get("type"), str) else f"no string `type`: {_shown(line)}"
 
 
 def _utf8_problem(line: bytes) -> Problem:
@@ -94,8 +92,8 @@ def string(*path: str) -> Rule:
 
 
 def filled(*path: str) -> Rule:
-    """That member is a string that is not empty."""
-    return _member(path, lambda value: isinstance(value, str) and value != "", "a string that is not empty")
+    """That member is a non-empty string."""
+    return _member(path, lambda value: isinstance(value, str) and value != "", "a non-empty string")
 
 
 def boolean(*path: str) -> Rule:
@@ -221,7 +219,7 @@ for _type, _tier, _section, _rules in _RULES:
 
 @SUITE.judge("js.tool.category", "MUST", "1.5")
 def categories_are_as_listed(record: Record) -> Judgement:
-    """A tool that the protocol names has the category that it gives it."""
+    """A tool named in the protocol has the category given there."""
     problems: list[Problem] = []
     for event in events(record):
         name = event.member("tool", "name")
@@ -247,7 +245,7 @@ def _description_problem(text: str) -> Problem:
 
 @SUITE.judge("js.tool.image", "SHOULD", "1.7")
 def images_are_base64(record: Record) -> Judgement:
-    """An output of the type `image` is base64."""
+    """An output of type `image` is base64."""
     outputs = [event.data.get("output") for event in events(record) if event.data.get("output_type") == "image"]
     return judged([_base64_problem(output) for output in outputs])
 

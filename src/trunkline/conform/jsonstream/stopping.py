@@ -32,13 +32,13 @@ async def _stopped(stage: Stage, agent: Subject, msg_id: str) -> list[SeenEvent]
     await agent.send(type="stop")
     found = await agent.expect("`stream_end` after `stop`", ends(msg_id), stage.target.patience)
     if LAST_WORD in text_of(found)[-2 * len(LAST_WORD) :]:
-        raise NotExercised("the answer was over before it could be stopped")
+        raise NotExercised("the answer was finished before it could be stopped")
     return found
 
 
 @SUITE.check("js.stop.streaming", "MUST", "2.2")
 async def answers_are_stopped(stage: Stage) -> None:
-    """`stop` ends an answer that is under way with `stream_end`."""
+    """`stop` ends an answer in progress with `stream_end`."""
     async with stage.agent() as agent:
         await _stopped(stage, agent, await streaming(stage, agent))
         await agent.listen(stage.target.quiet)
@@ -46,7 +46,7 @@ async def answers_are_stopped(stage: Stage) -> None:
 
 @SUITE.check("js.stop.pending", "MUST", "2.2")
 async def pending_approvals_are_stopped(stage: Stage) -> None:
-    """`stop` ends a turn that waits for an approval with `stream_end`."""
+    """`stop` ends a turn that is waiting for an approval with `stream_end`."""
     async with stage.agent() as agent:
         wanted = await request(stage, agent, "write", "edit")
         await _stopped(stage, agent, wanted.msg_id)
@@ -55,7 +55,7 @@ async def pending_approvals_are_stopped(stage: Stage) -> None:
 
 @SUITE.check("js.stop.pending-not-run", "MUST", "2.2")
 async def stopped_calls_do_not_run(stage: Stage) -> None:
-    """A call that waited when `stop` came does not run any more."""
+    """A call that was pending at the `stop` never runs."""
     async with stage.agent() as agent:
         wanted = await request(stage, agent, "write", "edit")
         found = await _stopped(stage, agent, wanted.msg_id) + await agent.listen(stage.target.quiet)
@@ -65,18 +65,18 @@ async def stopped_calls_do_not_run(stage: Stage) -> None:
 
 @SUITE.check("js.stop.cancels-first", "SHOULD", "1.8")
 async def stopped_calls_are_cancelled(stage: Stage) -> None:
-    """Each call that waits gets `tool_cancelled` before `stream_end`."""
+    """Each pending call gets `tool_cancelled` before `stream_end`."""
     async with stage.agent() as agent:
         first, second = await two_requests(stage, agent)
         found = await _stopped(stage, agent, first.msg_id)
         cancelled = {event.call_id for event in found if event.type == "tool_cancelled"}
         if not {first.call_id, second.call_id} <= cancelled:
-            raise Broken(f"of 2 calls that waited, {len(cancelled)} got `tool_cancelled` before `stream_end`")
+            raise Broken(f"of 2 pending calls, {len(cancelled)} got `tool_cancelled` before `stream_end`")
 
 
 @SUITE.check("js.stop.late-answer", "SHOULD", "2.3")
 async def late_answers_are_refused(stage: Stage) -> None:
-    """An approval that comes after `stop` gets `protocol_error`."""
+    """An approval after `stop` gets `protocol_error`."""
     async with stage.agent() as agent:
         wanted = await request(stage, agent, "write", "edit")
         await _stopped(stage, agent, wanted.msg_id)
@@ -97,23 +97,23 @@ async def running_tools_are_stopped(stage: Stage) -> None:
 
 @SUITE.check("js.stop.kills-tool", "MUST", "2.2")
 async def stop_ends_processes(stage: Stage) -> None:
-    """`stop` cancels the tool that is running: its process ends."""
+    """`stop` cancels the running tool: its process ends."""
     async with stage.agent() as agent:
         wanted = await request(stage, agent, "bash", "exec", command=TICKING)
         await running(stage, agent, wanted)
         await ticks(stage)
         await _stopped(stage, agent, wanted.msg_id)
         if not await is_still(stage):
-            raise Broken("the command of the stopped tool still runs after `stream_end`")
+            raise Broken("the stopped tool's command is still running after `stream_end`")
 
 
 @SUITE.check("js.stop.prompt", "SHOULD", "2.2")
 async def stop_is_prompt(stage: Stage) -> None:
-    """A stopped turn is over within one second, whatever it was doing."""
+    """A stopped turn ends within one second, whatever it was doing."""
     async with stage.agent() as agent:
-        await _in_time(stage, agent, "an answer that was under way", await streaming(stage, agent))
+        await _in_time(stage, agent, "an answer in progress", await streaming(stage, agent))
         wanted = await request(stage, agent, "write", "edit")
-        await _in_time(stage, agent, "a turn that waited for an approval", wanted.msg_id)
+        await _in_time(stage, agent, "a turn waiting for an approval", wanted.msg_id)
         wanted = await request(stage, agent, "bash", "exec", command=TICKING)
         await running(stage, agent, wanted)
         await _in_time(stage, agent, "a turn whose tool was running", wanted.msg_id)
@@ -150,7 +150,7 @@ async def next_message_is_answered(stage: Stage) -> None:
 
 @SUITE.check("js.stop.next-tool", "MUST", "2.2")
 async def next_tool_works(stage: Stage) -> None:
-    """After a turn that was stopped while it waited, tools work as before."""
+    """After a turn was stopped while waiting, tools work as before."""
     async with stage.agent() as agent:
         wanted = await request(stage, agent, "write", "edit")
         await _stopped(stage, agent, wanted.msg_id)
@@ -168,13 +168,13 @@ async def stopping_twice_is_stopping_once(stage: Stage) -> None:
         await agent.send(type="stop")
         found = await _stopped(stage, agent, msg_id) + await agent.listen(stage.target.quiet)
         if len([event for event in found if event.type in ("stream_end", "error")]) != 1:
-            raise Broken("the second `stop` was answered as well")
+            raise Broken("the second `stop` also got an answer")
         await greet(stage, agent, "after a turn that was stopped twice")
 
 
 @SUITE.check("js.stop.queued", "SHOULD", "2.2")
 async def dropped_messages_end(stage: Stage) -> None:
-    """Messages that a `stop` drops from the queue get their `stream_end`, too."""
+    """Messages that a `stop` drops from the queue also get their `stream_end`."""
     async with stage.agent() as agent:
         sent = [await streaming(stage, agent), await say(stage, agent, "hello"), await say(stage, agent, "hello")]
         await agent.send(type="stop")

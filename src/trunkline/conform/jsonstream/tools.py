@@ -27,7 +27,7 @@ from trunkline.conform.kit import Broken, NotExercised
 
 @SUITE.check("js.tool.request", "MUST", "1.5")
 async def tools_are_asked_for(stage: Stage) -> None:
-    """A tool that changes something is asked for before it runs."""
+    """A tool that changes something needs an approval before it runs."""
     async with stage.agent() as agent:
         await asked(stage, agent, "write", "edit", "")
 
@@ -46,7 +46,7 @@ async def calls_wait(stage: Stage) -> None:
 
 @SUITE.check("js.tool.turn-waits", "MUST", "1.5")
 async def turns_wait(stage: Stage) -> None:
-    """A turn does not end while one of its calls waits for an answer."""
+    """A turn does not end while one of its calls is waiting for an answer."""
     async with stage.agent() as agent:
         wanted = await request(stage, agent, "write", "edit")
         if any(map(ends(wanted.msg_id), await agent.listen(stage.target.quiet))):
@@ -55,7 +55,7 @@ async def turns_wait(stage: Stage) -> None:
 
 @SUITE.check("js.tool.flow", "MUST", "3.3")
 async def approved_calls_run(stage: Stage) -> None:
-    """An approved call runs and tells its result; then the turn goes on and ends."""
+    """An approved call runs and reports its result; then the turn continues to its end."""
     async with stage.agent() as agent:
         wanted = await request(stage, agent, "write", "edit")
         await approve(agent, wanted)
@@ -83,7 +83,7 @@ async def scope_may_be_left_out(stage: Stage) -> None:
 
 @SUITE.check("js.tool.diff", "MUST", "1.7")
 async def edits_tell_a_diff(stage: Stage) -> None:
-    """A successful Edit tells a diff, and the file in `metadata.file_path`."""
+    """A successful Edit reports a diff, and the file in `metadata.file_path`."""
     async with stage.agent() as agent:
         results = [event for event in await ask(stage, agent, "edit") if event.type == "tool_result"]
     edits = [
@@ -123,14 +123,14 @@ async def tools_do_not_reach_the_wire(stage: Stage) -> None:
         found = await agent.hope("`stream_end`", any_of(ends(msg_id), of("tool_request")), stage.target.timeout)
         if not any(event.type == "tool_result" for event in found):
             raise NotExercised("the command did not run")
-        await agent.expect("the answer to the message behind it", ends(next_id), stage.target.timeout)
+        await agent.expect("the answer to the next message", ends(next_id), stage.target.timeout)
         if any(entry.line.strip() == b"conform-leak" for entry in agent.record.entries):
             raise Broken("the output of a command went to standard output")
 
 
 @SUITE.check("js.tool.parallel", "MUST", "3.4")
 async def requests_come_together(stage: Stage) -> None:
-    """The tools of one step are all asked for before the first is answered."""
+    """All tools of one step are requested before the first is answered."""
     async with stage.agent() as agent:
         first, second = await two_requests(stage, agent)
         await approve(agent, first)
@@ -142,14 +142,14 @@ async def requests_come_together(stage: Stage) -> None:
 
 @SUITE.check("js.tool.any-order", "MUST", "3.4")
 async def answers_come_in_any_order(stage: Stage) -> None:
-    """Calls are answered in any order; only the one that was approved runs."""
+    """Calls can be answered in any order; only an approved one runs."""
     async with stage.agent() as agent:
         first, second = await two_requests(stage, agent)
         await approve(agent, second)
         await _runs(stage, agent, second)
         early = await unbidden(stage, agent, first)
         if early:
-            raise Broken(f"`{early[0].type}` of the call that is not answered yet")
+            raise Broken(f"`{early[0].type}` for the unanswered call")
         await approve(agent, first)
         await _runs(stage, agent, first)
         await see_out(stage, agent, first.msg_id)
@@ -157,7 +157,7 @@ async def answers_come_in_any_order(stage: Stage) -> None:
 
 @SUITE.check("js.tool.one-of-two", "MUST", "3.4")
 async def one_of_two_is_denied(stage: Stage) -> None:
-    """Of two calls one can be denied and the other approved."""
+    """Of two calls, one can be denied and the other approved."""
     async with stage.agent() as agent:
         first, second = await two_requests(stage, agent)
         await deny(agent, second)
@@ -187,12 +187,12 @@ async def _is_refused(stage: Stage, agent: Subject, what: str) -> None:
     found = await agent.expect(f"`error` for {what}", of("error"), stage.target.patience)
     code = found[-1].member("error", "code")
     if code != "protocol_error":
-        raise Broken(f"{what} was answered by the code {code!a}")
+        raise Broken(f"{what} got the code {code!a}")
 
 
 @SUITE.check("js.tool.unknown-approve", "MUST", "2.3")
 async def unknown_approvals_are_refused(stage: Stage) -> None:
-    """An approval must match a request: others get `protocol_error`."""
+    """An approval must match a request; otherwise it gets `protocol_error`."""
     async with stage.agent() as agent:
         await agent.send(type="tool_approve", call_id="conform-no-such-call", scope="once")
         await _is_refused(stage, agent, "an approval of an unknown call")
@@ -201,7 +201,7 @@ async def unknown_approvals_are_refused(stage: Stage) -> None:
 
 @SUITE.check("js.tool.unknown-deny", "MUST", "2.4")
 async def unknown_denials_are_refused(stage: Stage) -> None:
-    """A denial must match a request: others get `protocol_error`."""
+    """A denial must match a request; otherwise it gets `protocol_error`."""
     async with stage.agent() as agent:
         await agent.send(type="tool_deny", call_id="conform-no-such-call", reason="no")
         await _is_refused(stage, agent, "a denial of an unknown call")
@@ -210,7 +210,7 @@ async def unknown_denials_are_refused(stage: Stage) -> None:
 
 @SUITE.check("js.tool.repeated-answer", "MUST", "2.3")
 async def repeated_answers_are_refused(stage: Stage) -> None:
-    """A call is answered once: a second answer gets `protocol_error`."""
+    """A call is answered once; a second answer gets `protocol_error`."""
     async with stage.agent() as agent:
         wanted = await request(stage, agent, "write", "edit")
         await approve(agent, wanted)
@@ -221,28 +221,28 @@ async def repeated_answers_are_refused(stage: Stage) -> None:
 
 @SUITE.check("js.tool.unknown-while-pending", "SHOULD", "2.3")
 async def wrong_ids_leave_others_alone(stage: Stage) -> None:
-    """A wrong `call_id` leaves the call that waits alone."""
+    """A wrong `call_id` does not affect the pending call."""
     async with stage.agent() as agent:
         wanted = await request(stage, agent, "write", "edit")
         await agent.send(type="tool_approve", call_id="conform-no-such-call", scope="always")
         await _is_refused(stage, agent, "an approval of an unknown call")
         early = await unbidden(stage, agent, wanted)
         if early:
-            raise Broken(f"`{early[0].type}` of the call that was not answered")
+            raise Broken(f"`{early[0].type}` for the unanswered call")
         await approve(agent, wanted)
         await _runs(stage, agent, wanted)
 
 
 @SUITE.check("js.flags.auto-approve", "MUST", "5")
 async def auto_approve_asks_for_nothing(stage: Stage) -> None:
-    """With `--auto-approve` no tool is asked for."""
+    """With `--auto-approve` the agent never asks for approval."""
     async with stage.agent("--auto-approve") as agent:
-        await unasked(stage, agent, "bash", "exec", " in spite of `--auto-approve`", command="echo conform")
+        await unasked(stage, agent, "bash", "exec", " despite `--auto-approve`", command="echo conform")
 
 
 @SUITE.check("js.flags.workspace", "MUST", "5")
 async def workspace_is_where_tools_work(stage: Stage) -> None:
-    """`--workspace` says where the tools work."""
+    """`--workspace` sets the directory in which tools work."""
     elsewhere = stage.workspace / "conform elsewhere"
     elsewhere.mkdir(exist_ok=True)
     async with stage.agent("--workspace", str(elsewhere)) as agent:

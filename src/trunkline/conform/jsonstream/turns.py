@@ -36,7 +36,7 @@ async def message_is_answered(stage: Stage) -> None:
 
 @SUITE.check("js.turn.several", "MUST", "Overview")
 async def process_serves_several_turns(stage: Stage) -> None:
-    """The process stays alive and answers one message after the other."""
+    """The process stays alive and answers one message after another."""
     async with stage.agent() as agent:
         for number in range(3):
             await greet(stage, agent, f"(number {number + 1})")
@@ -44,7 +44,7 @@ async def process_serves_several_turns(stage: Stage) -> None:
 
 @SUITE.check("js.turn.queue", "SHOULD", "2.1")
 async def messages_are_queued(stage: Stage) -> None:
-    """Messages that come while a turn runs are answered after it, in order."""
+    """Messages that arrive during a turn are answered after it, in order."""
     async with stage.agent() as agent:
         sent = [new_id() for _ in range(QUEUED)]
         # At once: one that comes alone may find the one before it answered.
@@ -54,24 +54,28 @@ async def messages_are_queued(stage: Stage) -> None:
         found = await _through(stage, agent, sent[-1])
         ended = [event.msg_id for event in found if event.type == "stream_end"]
         if ended != sent:
-            raise Broken(f"sent were {', '.join(sent)}; ended have {', '.join(map(str, ended)) or 'none'}")
+            raise Broken(
+                f"the messages were {', '.join(sent)}; those that ended are {', '.join(map(str, ended)) or 'none'}"
+            )
 
 
 @SUITE.check("js.turn.repeated-msg-id", "SHOULD", "2.1")
 async def repeated_ids_are_answered(stage: Stage) -> None:
-    """A `msg_id` that was used before is answered like any other."""
+    """A message that reuses a `msg_id` is answered like any other."""
     async with stage.agent() as agent:
         msg_id = new_id()
         for number in (1, 2):
             await send(agent, stage.prompt("hello"), msg_id=msg_id)
-            found = await agent.expect(f"the answer to message {number} of one id", ends(msg_id), stage.target.timeout)
+            found = await agent.expect(
+                f"the answer to message {number} with the same id", ends(msg_id), stage.target.timeout
+            )
             if not text_of(found):
-                raise Broken(f"message {number} of one id was answered without any text")
+                raise Broken(f"message {number} with the same id got an answer without text")
 
 
 @SUITE.check("js.turn.empty-input", "SHOULD", "2.1")
 async def empty_input_ends(stage: Stage) -> None:
-    """A message with an empty `input` gets its `stream_end`, too."""
+    """A message with an empty `input` also gets its `stream_end`."""
     async with stage.agent() as agent:
         msg_id = await send(agent, "")
         await agent.expect("`stream_end` for an empty `input`", ends(msg_id), stage.target.timeout)
@@ -80,7 +84,7 @@ async def empty_input_ends(stage: Stage) -> None:
 
 @SUITE.check("js.turn.files", "SHOULD", "2.1")
 async def missing_files_break_nothing(stage: Stage) -> None:
-    """Attached files that are not there, or are directories, break nothing."""
+    """Attached files that do not exist, or are directories, do no harm."""
     async with stage.agent() as agent:
         files = [str(stage.workspace / "no-such-file.txt"), str(stage.workspace), "conform-read.txt"]
         msg_id = await send(agent, stage.prompt("hello"), files=files)
@@ -97,23 +101,23 @@ async def files_may_be_null(stage: Stage) -> None:
 
 @SUITE.check("js.turn.extra-fields", "SHOULD", "6")
 async def extra_fields_are_ignored(stage: Stage) -> None:
-    """Members of a command that the agent does not know are ignored."""
+    """Unknown members of a command are ignored."""
     async with stage.agent() as agent:
         msg_id = await send(agent, stage.prompt("hello"), conform_extra={"deep": [1]}, priority=5)
         found = await agent.expect("`stream_end` for a message with an extra field", ends(msg_id), stage.target.timeout)
         if any(event.type == "error" for event in found):
-            raise Broken("an extra field was answered by an `error`")
+            raise Broken("an extra field got an `error`")
 
 
 @SUITE.check("js.turn.content", "MAY", "2.1")
 async def content_is_taken_for_input(stage: Stage) -> None:
-    """`content` is taken for `input`, as newer hosts call it."""
+    """`content`, as newer hosts call it, is accepted in place of `input`."""
     async with stage.agent() as agent:
         msg_id = new_id()
         await agent.send(type="message", msg_id=msg_id, content=stage.prompt("hello"))
         found = await agent.expect("`stream_end` for a message with `content`", ends(msg_id), stage.target.timeout)
         if not text_of(found):
-            raise Broken("a message with `content` was answered without any text")
+            raise Broken("a message with `content` got an answer without text")
 
 
 async def _repeats(stage: Stage, text: str) -> None:
@@ -125,7 +129,7 @@ async def _repeats(stage: Stage, text: str) -> None:
 
 @SUITE.check("js.text.non-ascii", "MUST", "Overview")
 async def non_ascii_arrives(stage: Stage) -> None:
-    """Text outside of ASCII arrives as it was sent, in UTF-8."""
+    """Text outside ASCII arrives as it was sent, in UTF-8."""
     await _repeats(stage, "Grüße, 世界! Привет 🎉")
 
 
@@ -151,16 +155,16 @@ async def lone_surrogates_are_survived(stage: Stage) -> None:
 
 @SUITE.check("js.text.crlf", "SHOULD", "Overview")
 async def crlf_is_understood(stage: Stage) -> None:
-    """A command whose line ends with CR LF is understood."""
+    """A command line that ends with CR LF is understood."""
     async with stage.agent() as agent:
         await _understands(stage, agent, before=b"", after=b"\r\n", what="a line that ends with CR LF")
 
 
 @SUITE.check("js.text.blank-lines", "SHOULD", "Overview")
 async def blank_lines_are_ignored(stage: Stage) -> None:
-    """Blank lines are passed over in silence."""
+    """Blank lines are ignored."""
     async with stage.agent() as agent:
-        await _understands(stage, agent, before=b"\n  \n\r\n", after=b"\n", what="a message behind blank lines")
+        await _understands(stage, agent, before=b"\n  \n\r\n", after=b"\n", what="a message after blank lines")
 
 
 @SUITE.check("js.text.large", "SHOULD", "2.1")
@@ -170,12 +174,12 @@ async def large_input_is_answered(stage: Stage) -> None:
         msg_id = await send(agent, stage.prompt("hello") + " (Ignore this: " + "x" * LARGE_INPUT + ")")
         found = await agent.expect("`stream_end` for a message of 1 MiB", ends(msg_id), stage.target.timeout)
         if any(event.type == "error" for event in found):
-            raise Broken("a message of 1 MiB was answered by an `error`")
+            raise Broken("a message of 1 MiB got an `error`")
 
 
 @SUITE.check("js.usage.present", "SHOULD", "1.9")
 async def usage_is_told(stage: Stage) -> None:
-    """`stream_end` tells the usage of the message."""
+    """`stream_end` reports the usage of the message."""
     async with stage.agent() as agent:
         if not isinstance((await ask(stage, agent, "hello"))[-1].data.get("usage"), dict):
             raise Broken("`stream_end` has no `usage`")
@@ -183,19 +187,19 @@ async def usage_is_told(stage: Stage) -> None:
 
 @SUITE.check("js.usage.per-message", "MUST", "1.9")
 async def usage_is_per_message(stage: Stage) -> None:
-    """The usage is that of the one message, not a running total."""
+    """The usage is that of the single message, not a running total."""
     async with stage.agent() as agent:
         counts = [_output_tokens((await ask(stage, agent, "hello"))[-1]) for _ in range(EQUAL_MESSAGES)]
     if not counts[0]:
-        raise NotExercised("the first `stream_end` tells no `usage.output_tokens`")
+        raise NotExercised("the first `stream_end` has no `usage.output_tokens`")
     grows = all(before < after for before, after in itertools.pairwise(counts))
     if grows and counts[-1] >= TOTAL_FACTOR * counts[0]:
-        raise Broken(f"`output_tokens` of {EQUAL_MESSAGES} equal messages: {', '.join(map(str, counts))}")
+        raise Broken(f"`output_tokens` of {EQUAL_MESSAGES} identical messages: {', '.join(map(str, counts))}")
 
 
 @SUITE.check("js.error.provider", "SHOULD", "4.2")
 async def provider_errors_are_told(stage: Stage) -> None:
-    """A failing model is told as `provider_error`; the conversation goes on."""
+    """A failing model is reported as `provider_error`; the conversation continues."""
     async with stage.agent("--base-url", NOWHERE) as agent:
         msg_id = await say(stage, agent, "unreachable")
         found = await agent.expect("`stream_end` after a failure of the model", ends(msg_id), stage.target.timeout)
@@ -215,7 +219,7 @@ async def _understands(stage: Stage, agent: Subject, before: bytes, after: bytes
     await agent.write(before + jsontext.dumps(line) + after)
     found = await agent.expect(f"the answer to {what}", ends(msg_id), stage.target.timeout)
     if any(event.type == "error" for event in found):
-        raise Broken(f"{what} was answered by an `error`")
+        raise Broken(f"{what} got an `error`")
 
 
 async def _through(stage: Stage, agent: Subject, last: str) -> list[SeenEvent]:

@@ -36,7 +36,7 @@ def lines_are_objects(record: Record) -> Judgement:
 
 @SUITE.judge("jh.line.known", "MUST", "2")
 def commands_are_known(record: Record) -> Judgement:
-    """The host sends only commands that there are."""
+    """The host sends only commands that exist."""
     found = [each for each in _commands(record) if each.type is not None]
     return _judged(found, (f"the host sent {short(each.type)}" for each in found if each.type not in _KNOWN))
 
@@ -61,7 +61,7 @@ def _message_problem(data: dict[str, Any]) -> str | None:
 
 @SUITE.judge("jh.message.unique", "MUST", "2.1")
 def message_ids_are_unique(record: Record) -> Judgement:
-    """Each `message` has a `msg_id` of its own."""
+    """Each `message` has its own `msg_id`."""
     found = list(_commands(record, "message"))
     ids = [str(each.data.get("msg_id")) for each in found]
     return _judged(found, (f"`msg_id` {short(each)} was used twice" for each in ids if ids.count(each) > 1))
@@ -69,7 +69,7 @@ def message_ids_are_unique(record: Record) -> Judgement:
 
 @SUITE.judge("jh.tool.shape", "MUST", "2.3")
 def decisions_have_their_fields(record: Record) -> Judgement:
-    """A decision names the call by its `call_id`; `scope` is `once` or `always`, and a `reason` is a text."""
+    """A decision names the call by its `call_id`; `scope` is `once` or `always`, and `reason` is a string."""
     found = list(_commands(record, "tool_approve", "tool_deny"))
     return _judged(found, (problem for each in found if (problem := _decision_problem(each))))
 
@@ -77,7 +77,7 @@ def decisions_have_their_fields(record: Record) -> Judgement:
 def _decision_problem(command: HostCommand) -> str | None:
     call_id, scope, reason = (command.data.get(name) for name in ("call_id", "scope", "reason"))
     if call_id not in ("t1", "t2"):
-        return f"`call_id` is {short(call_id)}, and no such call waits"
+        return f"`call_id` is {short(call_id)}, and no such call is pending"
     if command.type == "tool_approve" and scope is not None and scope not in _SCOPES:
         return f"`scope` is {short(scope)}"
     if reason is not None and not isinstance(reason, str):
@@ -87,7 +87,7 @@ def _decision_problem(command: HostCommand) -> str | None:
 
 @SUITE.judge("jh.history.first", "MUST", "2.5")
 def history_comes_first(record: Record) -> Judgement:
-    """What was said before (`init_history`) is sent before the first `message`, if at all; a mode is one there is."""
+    """`init_history`, if used, is sent before the first `message`; `set_mode` names a mode that exists."""
     found = [each for each in _commands(record) if each.type is not None]
     types = [each.type for each in found]
     problems = []

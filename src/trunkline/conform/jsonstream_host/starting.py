@@ -27,7 +27,7 @@ LATE_SECONDS = 2.0
 
 @SUITE.check("jh.turn.answer", "MUST", "3.2")
 async def answers_are_shown(stage: Stage) -> None:
-    """The host starts the agent, sends it the message that it is told to, and shows the answer."""
+    """The host starts the agent, sends it the user's message, and shows the answer."""
     seen = await stage.play(*turn(text("conform-"), text("answer")))
     messages = seen.of("message")
     if not messages:
@@ -40,7 +40,7 @@ async def answers_are_shown(stage: Stage) -> None:
 
 @SUITE.check("jh.turn.second", "MUST", "Overview", needs=(CONVERSES,))
 async def one_process_for_all_turns(stage: Stage) -> None:
-    """A conversation has one process: the second message goes to the same one, and its answer is shown, too."""
+    """A conversation has one process: the second message goes to the same one, and its answer is shown as well."""
     say = (ASKED, "conform: and once more")
     seen = await stage.play(*OPEN, say_answer(), ["serve", "conform-second"], say=say)
     if len(seen.of("message")) < 2:
@@ -64,13 +64,13 @@ async def _late(stage: Stage, *before: Step, seconds: float) -> None:
     if any(at is None or each.at < at for each in seen.of("message")):
         raise Broken("a `message` came before `ready`")
     if at is None:
-        raise Broken(f"the agent was given up before it was ready, after {seen.seconds:.1f} s")
+        raise Broken(f"the host gave up before the agent was ready, after {seen.seconds:.1f} s")
     well(seen)
 
 
 @SUITE.check("jh.ready.waits", "MUST", "1.1")
 async def messages_wait_for_ready(stage: Stage) -> None:
-    """No `message` is sent before `ready`, also to an agent that takes its time."""
+    """No `message` is sent before `ready`, even if the agent is slow to start."""
     await _late(stage, seconds=LATE_SECONDS)
 
 
@@ -84,24 +84,24 @@ async def ready_may_lack_a_session(stage: Stage) -> None:
 
 @SUITE.check("jh.ready.never", "SHOULD", "1.1")
 async def ready_may_not_come(stage: Stage) -> None:
-    """An agent that never says `ready` is given up in bounded time, without a message, and the user is told."""
+    """If the agent never sends `ready`, the host gives up in bounded time, sends no message, and tells the user."""
     seen = await stage.play(["listen"], ["end", stage.target.lifetime])
     if seen.of("message"):
         raise Broken("a `message` was sent")
     if stage.has(UNENDED):
-        raise Broken("the host went on until the agent ended by itself")
+        raise Broken("the host waited until the agent ended by itself")
     told(seen)
 
 
 @SUITE.check("jh.ready.other", "SHOULD", "1.1")
 async def other_events_are_not_ready(stage: Stage) -> None:
-    """What an agent says before `ready`, such as an `info`, is not taken for it."""
+    """Other events before `ready`, such as an `info`, are not mistaken for it."""
     await _late(stage, say({"type": "info", "msg_id": "", "message": "loading"}), seconds=0.5)
 
 
 @SUITE.check("jh.start.fatal", "SHOULD", "4.3")
 async def fatal_errors_are_told(stage: Stage) -> None:
-    """An agent that says `error` instead of `ready`, and exits, has failed: its words are shown."""
+    """An agent that sends `error` instead of `ready`, and exits, has failed: its message is shown."""
     event = error("conform-key is not set", "config_error", None)
     seen = await stage.play(["listen"], say(event), ["exit", 1])
     told(seen)
@@ -111,13 +111,13 @@ async def fatal_errors_are_told(stage: Stage) -> None:
 
 @SUITE.check("jh.start.silent", "SHOULD", "4.3")
 async def a_start_may_fail_in_silence(stage: Stage) -> None:
-    """An agent that exits at once and says nothing has failed, and the user is told at once."""
+    """An agent that exits at once without a word has failed, and the user is told at once."""
     told(await stage.play(["exit", 1], within=min(stage.target.timeout, 2 * stage.target.patience)))
 
 
 @SUITE.check("jh.version.minor", "MUST", "6")
 async def newer_minor_versions_work(stage: Stage) -> None:
-    """A newer minor version is compatible: events and members that the host does not know do no harm."""
+    """A newer minor version is compatible: unknown events and members do no harm."""
     new = {"type": "conform_news", "msg_id": "$msg_id", "about": {"anything": [1, 2]}}
     capabilities = {"tool_approval": True, "thinking": True, "mcp": False, "telepathy": {"range": 3}}
     first = ready(version="0.2.0", capabilities=capabilities, mood="fine")
@@ -127,8 +127,8 @@ async def newer_minor_versions_work(stage: Stage) -> None:
 
 @SUITE.check("jh.version.major", "SHOULD", "6")
 async def other_major_versions_are_noticed(stage: Stage) -> None:
-    """An agent of another major version is refused, or the user is warned of it."""
+    """An agent with another major version is refused, or the user is warned."""
     steps = (["listen"], say(ready(version="9.0.0")), ["message", HOST_SECONDS], say_answer(), CLOSE)
     seen = await stage.play(*steps)
     if seen.status == 0 and "9.0.0" not in seen.shown:
-        raise Broken("nothing was said of the version 9.0.0")
+        raise Broken("nothing was said about the version 9.0.0")

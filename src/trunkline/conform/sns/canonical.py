@@ -38,7 +38,7 @@ _SURROGATES: tuple[Vector, ...] = (('"\\ud800"', '"\\ud800"'), ('{"\\udc00x": 1}
 
 @check("sns.canon.order", "MUST", "Write flow")
 async def order(stage: Stage) -> None:
-    """Members are sorted by the UTF-16 units of their names before the hash, at every depth, and white space goes."""
+    """For the hash, members are sorted by the UTF-16 units of their names at every depth, without white space."""
     await _hold(stage, _ORDER)
 
 
@@ -50,13 +50,15 @@ async def numbers(stage: Stage) -> None:
 
 @check("sns.canon.text", "MUST", "Write flow")
 async def text(stage: Stage) -> None:
-    """Texts are hashed as JavaScript prints them: what is not ASCII is raw, however it was spelled in transit."""
+    """Strings are hashed as JavaScript prints them: characters outside ASCII are unescaped, however they were written
+    in transit.
+    """
     await _hold(stage, _TEXTS)
 
 
 @check("sns.canon.transit", "MUST", "Write flow")
 async def transit(stage: Stage) -> None:
-    """The order of the members and the white space in transit do not matter."""
+    """Member order and white space in transit do not matter."""
     agent = await stage.agent()
     draft = await stage.thread_draft(agent)
     body = jsontext.loads(draft.content)
@@ -67,20 +69,20 @@ async def transit(stage: Stage) -> None:
 
 @check("sns.canon.surrogates", "SHOULD", "Details")
 async def surrogates(stage: Stage) -> None:
-    """Half a character is hashed as its escape: 200 or 400, never 401, and what is read later is whole."""
+    """An unpaired surrogate is hashed as its escape: it gets 200 or 400, never 401, and later reads are valid."""
     await _hold(stage, _SURROGATES, 200, 400)
     await _harmless(stage, '"\\ud800"', '"\\ud800"', 200, 400)
 
 
 @check("sns.canon.nul", "SHOULD", "Details")
 async def nul(stage: Stage) -> None:
-    """The character U+0000 in a text is 200 or 400, never 401, and what is read later is whole."""
+    """A string with U+0000 gets 200 or 400, never 401, and later reads are valid."""
     await _harmless(stage, '"a\\u0000b"', '"a\\u0000b"', 200, 400)
 
 
 @check("sns.canon.huge", "SHOULD", "Details")
 async def huge(stage: Stage) -> None:
-    """A number that no double holds is 200 or a refusal, and what is read later is whole."""
+    """A number too large for a double gets 200 or an error, and later reads are valid."""
     await _hold(stage, (("1e400", "null"),), 200, 400, 401)
     await _harmless(stage, "1e400", "null", 200, 400, 401)
 

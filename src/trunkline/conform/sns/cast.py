@@ -241,7 +241,7 @@ class Own(Cast):
         # The first wallet loads a library for half a second.
         wallet = await asyncio.to_thread(Wallet) if wallet is None else wallet
         answer = await post(ask, "/api/auth/owner/challenge", {"walletAddress": wallet.address})
-        challenge = _done(answer, "An owner gets no challenge")["challenge"]
+        challenge = _done(answer, "An owner cannot get a challenge")["challenge"]
         body = {"challengeId": challenge["id"], "signature": wallet.sign(challenge["message"])}
         answer = await post(ask, "/api/auth/owner/verify", body)
         return CastOwner(wallet, str(_done(answer, "An owner cannot sign in")["token"]))

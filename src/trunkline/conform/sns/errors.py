@@ -29,7 +29,7 @@ _ORIGIN = "https://somewhere.example"
 
 @check("sns.error.malformed", "SHOULD", "Details")
 async def malformed(stage: Stage) -> None:
-    """A signed write whose body is not JSON is 400."""
+    """A signed write whose body is not JSON gets 400."""
     agent = await stage.agent()
     for content in _NOT_JSON:
         draft = await stage.draft(agent, "POST", "/api/threads", b" ", "{}")
@@ -40,7 +40,7 @@ async def malformed(stage: Stage) -> None:
 
 @check("sns.error.values", "SHOULD", "Details")
 async def other_values(stage: Stage) -> None:
-    """A body that is JSON and no object, or has members of other types, is refused and breaks nothing."""
+    """A JSON body that is not an object, or has members of the wrong type, is refused and does no harm."""
     agent = await stage.agent()
     for content, canonical in ((b"[1]", "[1]"), (b'"text"', '"text"'), (b"null", "null"), (b"{}", "{}")):
         answered(await stage.send(await stage.draft(agent, "POST", "/api/threads", content, canonical)), 400)
@@ -50,13 +50,15 @@ async def other_values(stage: Stage) -> None:
 
 @check("sns.cors.preflight", "SHOULD", "Details")
 async def preflight(stage: Stage) -> None:
-    """A preflight is 200 or 204; where it lets an origin in, it names PATCH and the headers of the wire."""
+    """A preflight request gets 200 or 204; if the origin is allowed, the response lists PATCH and the headers of the
+    wire.
+    """
     headers = {"origin": _ORIGIN, "access-control-request-method": "PATCH"}
     answer = await stage.ask("OPTIONS", "/api/threads", headers)
     answered(answer, 200, 204)
     origin = answer.headers.get("access-control-allow-origin")
     if origin in ("*", _ORIGIN):
-        raise Broken(f"any origin may call: {origin!a}")
+        raise Broken(f"any origin is allowed: {origin!a}")
     if origin is None:
         return
     methods = answer.headers.get("access-control-allow-methods", "").upper()
@@ -70,19 +72,19 @@ async def preflight(stage: Stage) -> None:
 
 @SUITE.judge("sns.cors.wildcard", "SHOULD", "Details")
 def wildcard(record: Record) -> Judgement:
-    """No answer lets pages of every origin in (`*`)."""
+    """No response allows every origin (`*`)."""
     return _first(record, lambda answer: answer.headers.get("access-control-allow-origin") == "*", "says `*`")
 
 
 @SUITE.judge("sns.error.server", "MUST", "Validation")
 def server_errors(record: Record) -> Judgement:
-    """Nothing that a runner sends makes the network fail: no answer is 5xx."""
-    return _first(record, lambda answer: answer.status >= _BROKEN, "is a failure of the network's own")
+    """Nothing that a runner sends makes the network fail: no response is 5xx."""
+    return _first(record, lambda answer: answer.status >= _BROKEN, "is an internal error")
 
 
 @SUITE.judge("sns.error.shape", "SHOULD", "Details")
 def shape(record: Record) -> Judgement:
-    """Every refusal is JSON, an object with a text as its `error`."""
+    """Every error response is a JSON object with a string `error`."""
     refusals = [answer for answer in _answers(record) if 400 <= answer.status < _BROKEN]
     wrong = [answer for answer in refusals if not _is_told(answer)]
     return Judgement(len(refusals), _told(wrong, "has no `error`"))
@@ -90,15 +92,15 @@ def shape(record: Record) -> Judgement:
 
 @SUITE.judge("sns.error.success", "SHOULD", "Details")
 def success(record: Record) -> Judgement:
-    """Success is 200, of writes, too."""
+    """Success is 200, for writes as well."""
     successes = [answer for answer in _answers(record) if answer.status < 300 and not answer.asked.startswith("OPTION")]
     return Judgement(len(successes), _told([each for each in successes if each.status != 200], "is not 200"))
 
 
 @SUITE.judge("sns.error.secrets", "MUST", "Forbidden")
 def secrets(record: Record) -> Judgement:
-    """No answer repeats a token that was sent."""
-    return _first(record, lambda answer: answer.leaked, "holds the token of the request")
+    """No response repeats a token that was sent."""
+    return _first(record, lambda answer: answer.leaked, "contains the token of the request")
 
 
 def _answers(record: Record) -> Iterator[SnsResponse]:

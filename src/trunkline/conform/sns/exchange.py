@@ -110,7 +110,9 @@ class Exchanges:
         self._note("agent", f"{answer.status} {jsontext.dumps(shown).decode()}", body, answer)
         if answer.status == _TOO_MANY:
             after = answer.headers.get("retry-after", "?")
-            raise NotExercised(f"{asked} was answered with 429 (Retry-After: {after}): let the kit write more often")
+            raise NotExercised(
+                f"{asked} was answered with 429 (Retry-After: {after}): raise the network's rate limit for the kit"
+            )
         return answer
 
     async def close(self) -> None:
@@ -150,7 +152,7 @@ class Exchanges:
             try:
                 self._client = self._target.connect() if self._target.connect else http.client(secure=secure)
             except ValueError as error:
-                raise SpawnError("No connection can be made", str(error), "other") from None
+                raise SpawnError("No connection could be made", str(error), "other") from None
         return self._client
 
     def _answer(self, asked: str, sent: Mapping[str, str], response: httpx.Response, body: bytes) -> SnsResponse:

@@ -24,7 +24,7 @@ FEWEST_CHARS = 16
 
 @check("sns.nonce.issued", "MUST", "Write flow")
 async def issued(stage: Stage) -> None:
-    """`POST /api/agents/nonce` with the runner's headers gives a `nonce` and tells when it ends."""
+    """`POST /api/agents/nonce` with the runner's headers returns a `nonce` and its expiry."""
     agent = await stage.agent()
     answer = await stage.ask("POST", "/api/agents/nonce", agent.credential)
     answered(answer, 200)
@@ -35,7 +35,7 @@ async def issued(stage: Stage) -> None:
 
 @check("sns.nonce.fresh", "MUST", "Validation")
 async def fresh(stage: Stage) -> None:
-    """Every nonce is new, and long enough that nobody guesses it."""
+    """Every nonce is new, and too long to guess."""
     agent = await stage.agent()
     found = [await stage.nonce(agent) for _ in range(3)]
     if len(set(found)) < len(found):
@@ -46,7 +46,7 @@ async def fresh(stage: Stage) -> None:
 
 @check("sns.nonce.ttl", "MUST", "Validation")
 async def two_minutes(stage: Stage) -> None:
-    """A nonce ends two minutes after it was made, by its `expiresAt`."""
+    """A nonce's `expiresAt` is two minutes after its creation."""
     agent = await stage.agent()
     await stage.nonce(agent)
     answer = await stage.ask("POST", "/api/agents/nonce", agent.credential)
@@ -56,32 +56,32 @@ async def two_minutes(stage: Stage) -> None:
     except ValueError:
         raise Broken(f"`expiresAt` is not an ISO 8601 date: {answer.shown!a}") from None
     if abs(left - NONCE_SECONDS) > TTL_SLACK_SECONDS:
-        raise Broken(f"it ends in {left:.0f} s")
+        raise Broken(f"it expires in {left:.0f} s")
 
 
 @check("sns.nonce.expired", "MUST", "Validation", "patience")
 async def expired(stage: Stage) -> None:
-    """Two minutes after it was made, a nonce is worth nothing."""
+    """A nonce is no longer accepted two minutes after its creation."""
     agent = await stage.agent()
     nonce = await stage.nonce(agent)
     await stage.target.sleep(NONCE_SECONDS + DEAD_SECONDS)
-    refused(await stage.send(await stage.thread_draft(agent, nonce=nonce)), "with a nonce of two minutes ago")
+    refused(await stage.send(await stage.thread_draft(agent, nonce=nonce)), "with a nonce from two minutes ago")
 
 
 @check("sns.nonce.replay", "MUST", "Validation")
 async def replay(stage: Stage) -> None:
-    """A nonce is good once: the same write again is refused, and so is another one with that nonce."""
+    """A nonce is valid once: repeating the write is refused, and so is another write with that nonce."""
     agent = await stage.agent()
     draft = await stage.thread_draft(agent)
     answered(await stage.send(draft), 200)
     refused(await stage.send(draft), "sent again")
     again = await stage.thread_draft(agent, nonce=draft.headers["x-agent-nonce"])
-    refused(await stage.send(again), "with a nonce that was used")
+    refused(await stage.send(again), "with a used nonce")
 
 
 @check("sns.nonce.parallel", "MUST", "Validation")
 async def parallel(stage: Stage) -> None:
-    """Of many equal writes at the same time exactly one is done."""
+    """Of many identical simultaneous writes exactly one succeeds."""
     agent = await stage.agent()
     body = await stage.thread_body(agent)
     draft = await stage.thread_draft(agent, **body)
@@ -89,7 +89,7 @@ async def parallel(stage: Stage) -> None:
     same("the number that succeeded", sum(answer.status < 300 for answer in answers), 1)
     for answer in answers:
         if answer.status >= 300:
-            refused(answer, "sent again at the same time")
+            refused(answer, "sent again simultaneously")
     same("the number of threads", (await stage.titles(agent)).count(body["title"]), 1)
 
 
@@ -109,17 +109,17 @@ async def of_another(stage: Stage) -> None:
 
 @check("sns.nonce.burned", "SHOULD", "Details")
 async def burned(stage: Stage) -> None:
-    """A write that is well signed and then refused uses up its nonce."""
+    """A write that is signed correctly but then refused uses up its nonce."""
     agent = await stage.agent()
     draft = await stage.thread_draft(agent, title="")
     answered(await stage.send(draft), 400)
     good = await stage.thread_draft(agent, nonce=draft.headers["x-agent-nonce"])
-    refused(await stage.send(good), "with the nonce of a write that was refused")
+    refused(await stage.send(good), "with the nonce of a refused write")
 
 
 @check("sns.nonce.kept", "SHOULD", "Details")
 async def kept(stage: Stage) -> None:
-    """A bad signature does not use up the nonce: nobody can spend another's."""
+    """A bad signature does not use up the nonce: nobody can use up another agent's."""
     agent = await stage.agent()
     draft = await stage.thread_draft(agent)
     refused(await stage.send(draft, draft.but(x_agent_signature="0" * 64)), "with a wrong signature")

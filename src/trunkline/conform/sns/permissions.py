@@ -13,7 +13,7 @@ _FORBIDDEN = 403
 
 @check("sns.perm.system", "MUST", "Validation")
 async def system(stage: Stage) -> None:
-    """An agent begins no SYSTEM thread, however the type is spelled."""
+    """An agent cannot start a SYSTEM thread, however the type is spelled."""
     agent = await stage.agent()
     for type in ("SYSTEM", " system "):
         _forbidden(await stage.send(await stage.thread_draft(agent, type=type)), f"of the type {type!r}")
@@ -21,7 +21,7 @@ async def system(stage: Stage) -> None:
 
 @check("sns.perm.foreign-thread", "MUST", "Validation", "stranger")
 async def foreign_thread(stage: Stage) -> None:
-    """An agent begins no thread in another community."""
+    """An agent cannot start a thread in another community."""
     agent, stranger = await stage.agent(), await stage.stranger()
     elsewhere = (await stage.community(stranger)).id
     _forbidden(await stage.send(await stage.thread_draft(agent, communityId=elsewhere)), "in another community")
@@ -29,7 +29,7 @@ async def foreign_thread(stage: Stage) -> None:
 
 @check("sns.perm.foreign-comment", "MUST", "Validation", "stranger")
 async def foreign_comment(stage: Stage) -> None:
-    """An agent comments on no thread of another community."""
+    """An agent cannot comment on a thread in another community."""
     agent, thread = await stage.agent(), await stage.thread(await stage.stranger())
     answer = await stage.write(agent, "POST", f"/api/threads/{thread['id']}/comments", {"body": "A comment."})
     _forbidden(answer, "in another community")
@@ -37,7 +37,7 @@ async def foreign_comment(stage: Stage) -> None:
 
 @check("sns.perm.foreign-status", "MUST", "Validation", "stranger")
 async def foreign_status(stage: Stage) -> None:
-    """An agent sets no status in another community."""
+    """An agent cannot set a status in another community."""
     agent, thread = await stage.agent(), await stage.thread(await stage.stranger(), type="REQUEST_TO_HUMAN")
     path = f"/api/threads/{thread['id']}/request-status"
     for status in ("resolved", "pending"):
@@ -46,7 +46,7 @@ async def foreign_status(stage: Stage) -> None:
 
 @check("sns.perm.unknown", "SHOULD", "Details")
 async def unknown(stage: Stage) -> None:
-    """A community or a thread that is not there is 404."""
+    """A community or thread that does not exist gets 404."""
     agent = await stage.agent()
     answered(await stage.send(await stage.thread_draft(agent, communityId="none-of-this-name")), 404)
     path = "/api/threads/none-of-this-name"
@@ -57,7 +57,7 @@ async def unknown(stage: Stage) -> None:
 
 @check("sns.perm.closed", "MUST", "Validation", "owner")
 async def closed(stage: Stage) -> None:
-    """Nobody writes in a community that was closed."""
+    """Nobody can write in a closed community."""
     agent, close = await stage.cast.closing(stage.exchanges)
     thread = await stage.thread(agent)
     await close()
@@ -68,19 +68,19 @@ async def closed(stage: Stage) -> None:
 
 @check("sns.perm.banned", "SHOULD", "Details", "owner")
 async def banned(stage: Stage) -> None:
-    """An agent whose owner was banned writes nothing, and reads as before."""
+    """An agent whose owner is banned cannot write, but can still read."""
     agent, its_owner = await stage.cast.newcomer(stage.exchanges)
     owner, community = await stage.cast.owner(stage.exchanges), await stage.community(agent)
     ban = {"communityId": community.id, "ownerWallet": its_owner.wallet.address, "action": "BAN"}
     ban["signature"] = owner.wallet.sign("24-7-playground")
     answered(await post(stage.exchanges, "/api/communities/bans", ban, owner.headers), 200)
-    _forbidden(await stage.send(await stage.thread_draft(agent)), "by an agent that is banned")
+    _forbidden(await stage.send(await stage.thread_draft(agent)), "by a banned agent")
     answered(await stage.get(f"/api/agents/{agent.id}/general", agent), 200)
 
 
 @check("sns.perm.moderation", "SHOULD", "Details", "owner")
 async def moderation(stage: Stage) -> None:
-    """Only the owner of a community closes it or bans somebody in it, and only when signed in."""
+    """Only the owner of a community, when signed in, can close it or ban somebody in it."""
     agent = await stage.agent()
     community, owner = await stage.community(agent), await stage.cast.owner(stage.exchanges)
     _, other = await stage.cast.newcomer(stage.exchanges)

@@ -12,7 +12,7 @@ _NOBODY = "rnr_" + "0" * 64
 
 @check("sns.read.general", "MUST", "Read routes")
 async def general(stage: Stage) -> None:
-    """`GET /api/agents/:id/general` with the runner's token and the agent's id tells of the agent and its community."""
+    """`GET /api/agents/:id/general` with the runner's token and the agent's id returns the agent and its community."""
     agent = await stage.agent()
     answer = await stage.get(f"/api/agents/{agent.id}/general", agent)
     answered(answer, 200)
@@ -24,7 +24,7 @@ async def general(stage: Stage) -> None:
 
 @check("sns.read.context", "MUST", "Read routes")
 async def context(stage: Stage) -> None:
-    """`GET /api/agents/context` has the agent's community, with its threads and its newest comments."""
+    """`GET /api/agents/context` contains the agent's community, with its threads and newest comments."""
     agent = await stage.agent()
     thread = await stage.thread(agent)
     said = word()
@@ -41,7 +41,7 @@ async def context(stage: Stage) -> None:
 
 @check("sns.read.comment-limit", "MUST", "Read routes")
 async def comment_limit(stage: Stage) -> None:
-    """`commentLimit` says how many comments the context has at most."""
+    """`commentLimit` limits the number of comments in the context."""
     agent = await stage.agent()
     thread = await stage.thread(agent)
     for _ in range(2):
@@ -53,7 +53,7 @@ async def comment_limit(stage: Stage) -> None:
 
 @check("sns.read.no-credential", "MUST", "Read auth")
 async def no_credential(stage: Stage) -> None:
-    """Without a credential nothing is read and no nonce is given."""
+    """Without a credential nothing can be read and no nonce is issued."""
     agent = await stage.agent()
     for method, path in _routes(agent.id):
         refused(await stage.ask(method, path), "without a credential")
@@ -61,7 +61,7 @@ async def no_credential(stage: Stage) -> None:
 
 @check("sns.read.agent-id", "MUST", "Forbidden")
 async def agent_id_is_needed(stage: Stage) -> None:
-    """The token alone is not enough: `x-agent-id` is needed."""
+    """The token alone is not enough: `x-agent-id` is required."""
     agent = await stage.agent()
     for method, path in _routes(agent.id):
         refused(await stage.ask(method, path, {"x-runner-token": agent.token}), "without x-agent-id")
@@ -69,7 +69,7 @@ async def agent_id_is_needed(stage: Stage) -> None:
 
 @check("sns.read.token", "MUST", "Read auth")
 async def wrong_token(stage: Stage) -> None:
-    """A token that was never issued opens nothing."""
+    """A token that was never issued gives no access."""
     agent = await stage.agent()
     for method, path in _routes(agent.id):
         answer = await stage.ask(method, path, {"x-runner-token": _NOBODY, "x-agent-id": agent.id})
@@ -78,7 +78,7 @@ async def wrong_token(stage: Stage) -> None:
 
 @check("sns.read.mismatched", "MUST", "Validation", "peer")
 async def mismatched(stage: Stage) -> None:
-    """A token is good for its own agent only: another agent's id with it is refused."""
+    """A token is valid only for its own agent: with another agent's id it is refused."""
     agent, peer = await stage.agent(), await stage.peer()
     for method, path in _routes(peer.id):
         answer = await stage.ask(method, path, {"x-runner-token": agent.token, "x-agent-id": peer.id})
@@ -95,14 +95,14 @@ async def others(stage: Stage) -> None:
 
 @check("sns.read.which", "SHOULD", "Details")
 async def which_agent(stage: Stage) -> None:
-    """A context of nobody in particular is not there: without `agentId` it is 400."""
+    """The context is that of one agent: without `agentId` the request gets 400."""
     agent = await stage.agent()
     answered(await stage.get("/api/agents/context?commentLimit=0", agent), 400)
 
 
 @check("sns.read.thread", "SHOULD", "Details")
 async def thread_is_public(stage: Stage) -> None:
-    """`GET /api/threads/:id` tells everybody the thread as it was written, and its comments, oldest first."""
+    """`GET /api/threads/:id` shows everybody the thread as it was written, with its comments, oldest first."""
     agent = await stage.agent()
     thread = await stage.thread(agent, body='Größe 🎉 < & "quoted" \\ back\n\ttab')
     said = [word(), word()]

@@ -12,7 +12,7 @@ from trunkline.wires.sns.messages import TOKEN_PREFIX
 
 @check("sns.sign.headers", "MUST", "Write flow")
 async def headers(stage: Stage) -> None:
-    """Each of the five headers is needed: a write that lacks one, or has it empty, is refused."""
+    """All five headers are required: a write in which one is missing or empty is refused."""
     agent = await stage.agent()
     draft = await stage.thread_draft(agent)
     for name in [name for name in draft.headers if name.startswith("x-")]:
@@ -23,7 +23,7 @@ async def headers(stage: Stage) -> None:
 
 @check("sns.sign.wrong", "MUST", "Validation")
 async def wrong(stage: Stage) -> None:
-    """A signature that is not the right one is refused, whatever its length."""
+    """A wrong signature is refused, whatever its length."""
     agent = await stage.agent()
     draft = await stage.thread_draft(agent)
     right = draft.headers["x-agent-signature"]
@@ -34,7 +34,7 @@ async def wrong(stage: Stage) -> None:
 
 @check("sns.sign.payload", "MUST", "Write flow")
 async def payload(stage: Stage) -> None:
-    """What is signed is `nonce.timestamp.bodyHash.agentId`, in this order and with these points."""
+    """The signed text is `nonce.timestamp.bodyHash.agentId`, in this order and with these dots."""
     agent = await stage.agent()
     draft = await stage.thread_draft(agent)
     nonce, time, body = draft.headers["x-agent-nonce"], draft.headers["x-agent-timestamp"], _hash(draft)
@@ -53,7 +53,7 @@ async def payload(stage: Stage) -> None:
 
 @check("sns.sign.key", "MUST", "Write flow")
 async def key(stage: Stage) -> None:
-    """The key is the whole text of the token: not its hash, and not a part of it."""
+    """The key is the whole token: not its hash, and not a part of it."""
     agent = await stage.agent()
     draft = await stage.thread_draft(agent)
     text = _payload(draft, agent.id)
@@ -75,7 +75,7 @@ async def key_of_another(stage: Stage) -> None:
 
 @check("sns.sign.mismatched", "MUST", "Validation", "peer")
 async def mismatched(stage: Stage) -> None:
-    """A write in the name of another agent is refused, however well it is signed."""
+    """A write on behalf of another agent is refused, even with a correct signature."""
     agent, peer = await stage.agent(), await stage.peer()
     draft = await stage.thread_draft(agent)
     signature = codec.sign(agent.token, _payload(draft, peer.id))
@@ -86,7 +86,7 @@ async def mismatched(stage: Stage) -> None:
 
 @check("sns.sign.body", "MUST", "Validation")
 async def tampered(stage: Stage) -> None:
-    """A body that was changed on its way is refused."""
+    """A body that was changed in transit is refused."""
     agent = await stage.agent()
     draft = await stage.thread_draft(agent)
     body = jsontext.loads(draft.content)
@@ -96,16 +96,16 @@ async def tampered(stage: Stage) -> None:
 
 @check("sns.sign.time", "MUST", "Write flow")
 async def time_is_signed(stage: Stage) -> None:
-    """The time is signed as its header has it: another time is refused."""
+    """The timestamp is signed exactly as in its header: any other is refused."""
     agent = await stage.agent()
     draft = await stage.thread_draft(agent)
     later = str(int(draft.headers["x-agent-timestamp"]) + 1)
-    refused(await stage.send(draft, draft.but(x_agent_timestamp=later)), "with another time than was signed")
+    refused(await stage.send(draft, draft.but(x_agent_timestamp=later)), "with a timestamp other than the signed one")
 
 
 @check("sns.sign.route", "SHOULD", "Details")
 async def every_route(stage: Stage) -> None:
-    """Every route that runners write to looks at the signature."""
+    """Every route that runners write to checks the signature."""
     agent = await stage.agent()
     report = await stage.thread(agent, type="REPORT_TO_HUMAN")
     request = await stage.thread(agent, type="REQUEST_TO_HUMAN")
@@ -121,7 +121,7 @@ async def every_route(stage: Stage) -> None:
 
 @check("sns.sign.members", "SHOULD", "Details")
 async def unknown_members(stage: Stage) -> None:
-    """Members that nobody knows are covered by the hash, and otherwise ignored."""
+    """Unknown members are covered by the hash and otherwise ignored."""
     agent = await stage.agent()
     draft = await stage.thread_draft(agent, zebra=[1, {"y": None}])
     without = {name: value for name, value in jsontext.loads(draft.content).items() if name != "zebra"}
@@ -131,7 +131,7 @@ async def unknown_members(stage: Stage) -> None:
 
 @check("sns.sign.order", "SHOULD", "Details")
 async def order(stage: Stage) -> None:
-    """The first thing that is wrong is told: headers, credential, time, nonce, signature."""
+    """The first problem is the one reported: headers, credential, time, nonce, signature."""
     agent = await stage.agent()
     draft = await stage.thread_draft(agent)
     wrong = {

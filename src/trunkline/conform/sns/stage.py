@@ -89,7 +89,7 @@ class Stage(stage.Stage):
         answer = await self.ask("POST", "/api/agents/nonce", agent.credential)
         nonce = answer.member("nonce")
         if answer.status != 200 or not isinstance(nonce, str) or not nonce:
-            raise NotExercised(f"there is no nonce to be had: {answer.status} {answer.shown!a}")
+            raise NotExercised(f"no nonce could be obtained: {answer.status} {answer.shown!a}")
         self._compare_clocks(answer)
         return nonce
 
@@ -149,7 +149,7 @@ class Stage(stage.Stage):
         answer = await self.send(await self.thread_draft(agent, **members))
         thread = answer.member("thread")
         if answer.status != 200 or not isinstance(thread, dict) or not isinstance(thread.get("id"), str):
-            raise NotExercised(f"no thread can be written: {answer.status} {answer.shown!a}")
+            raise NotExercised(f"no thread could be written: {answer.status} {answer.shown!a}")
         return thread
 
     async def context(self, agent: CastAgent, comment_limit: int = 50) -> dict[str, Any]:

@@ -19,7 +19,7 @@ _FLAGS = {"pending": (False, False), "resolved": (True, False), "rejected": (Fal
 
 @check("sns.status.author", "MUST", "Validation")
 async def author(stage: Stage) -> None:
-    """The agent that asked may resolve its request and open it again, and may not reject it."""
+    """The agent that made a request can resolve and reopen it, but not reject it."""
     agent = await stage.agent()
     path = await _request(stage, agent)
     for status in ("resolved", "resolved", "pending"):
@@ -29,7 +29,7 @@ async def author(stage: Stage) -> None:
 
 @check("sns.status.peer", "MUST", "Validation", "peer")
 async def peer(stage: Stage) -> None:
-    """Another agent of the community sets no status of the request."""
+    """Another agent of the community cannot set the status of the request."""
     agent, peer = await stage.agent(), await stage.peer()
     path = await _request(stage, agent)
     for status in _FLAGS:
@@ -38,7 +38,7 @@ async def peer(stage: Stage) -> None:
 
 @check("sns.status.owner", "SHOULD", "Details", "owner")
 async def owner(stage: Stage) -> None:
-    """The owner of the community may reject a request and open it again, and may not resolve it."""
+    """The owner of the community can reject and reopen a request, but not resolve it."""
     agent, owner = await stage.agent(), await stage.cast.owner(stage.exchanges)
     path = await _request(stage, agent)
     for status in ("rejected", "pending"):
@@ -48,7 +48,7 @@ async def owner(stage: Stage) -> None:
 
 @check("sns.status.other-owner", "MUST", "Validation", "owner")
 async def other_owner(stage: Stage) -> None:
-    """Somebody who is signed in and does not own the community sets no status."""
+    """A signed-in user who does not own the community cannot set a status."""
     agent = await stage.agent()
     _, other = await stage.cast.newcomer(stage.exchanges)
     path = await _request(stage, agent)
@@ -58,7 +58,7 @@ async def other_owner(stage: Stage) -> None:
 
 @check("sns.status.requests", "MUST", "Validation")
 async def requests_alone(stage: Stage) -> None:
-    """Only requests have a status: another thread's cannot be set."""
+    """Only requests have a status: it cannot be set on other threads."""
     agent = await stage.agent()
     for type in ("DISCUSSION", "REPORT_TO_HUMAN"):
         thread = await stage.thread(agent, type=type)
@@ -68,7 +68,7 @@ async def requests_alone(stage: Stage) -> None:
 
 @check("sns.status.words", "SHOULD", "Details")
 async def words(stage: Stage) -> None:
-    """A status that is none of the three is 400."""
+    """A status other than the three defined ones gets 400."""
     agent = await stage.agent()
     path = await _request(stage, agent)
     for body in ({"status": "done"}, {"status": ""}, {"status": None}, {}):

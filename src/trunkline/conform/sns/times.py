@@ -13,7 +13,7 @@ _LIMIT = 120
 
 @check("sns.time.near", "MUST", "Validation")
 async def near(stage: Stage) -> None:
-    """A time less than two minutes away is fresh, before and behind."""
+    """A timestamp less than two minutes off, in either direction, is accepted."""
     agent = await stage.agent()
     await stage.nonce(agent)
     for seconds in (-_LIMIT + _margin(stage), _LIMIT - _margin(stage)):
@@ -23,19 +23,19 @@ async def near(stage: Stage) -> None:
 
 @check("sns.time.far", "MUST", "Validation")
 async def far(stage: Stage) -> None:
-    """A time more than two minutes away is refused, before and behind, and so is one in seconds."""
+    """A timestamp more than two minutes off, in either direction, is refused, and so is one in seconds."""
     agent = await stage.agent()
     await stage.nonce(agent)
     for seconds in (-_LIMIT - _margin(stage), _LIMIT + _margin(stage)):
         draft = await stage.thread_draft(agent, timestamp=str(stage.now() + seconds * 1000))
-        refused(await stage.send(draft), f"with a time {seconds} s away")
+        refused(await stage.send(draft), f"with a timestamp {seconds} s off")
     draft = await stage.thread_draft(agent, timestamp=str(stage.now() // 1000))
-    refused(await stage.send(draft), "with a time in seconds")
+    refused(await stage.send(draft), "with a timestamp in seconds")
 
 
 @check("sns.time.text", "SHOULD", "Details")
 async def text(stage: Stage) -> None:
-    """A time that is no number is 400."""
+    """A timestamp that is not a number gets 400."""
     agent = await stage.agent()
     for timestamp in ("abc", "NaN", "Infinity", "2026-02-18T10:00:00Z"):
         answered(await stage.send(await stage.thread_draft(agent, timestamp=timestamp)), 400)

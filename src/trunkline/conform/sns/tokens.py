@@ -15,15 +15,15 @@ _FORM = re.compile(r"rnr_[0-9a-f]{64}", re.ASCII)
 
 @check("sns.token.form", "SHOULD", "Details", "owner")
 async def form(stage: Stage) -> None:
-    """A token is `rnr_` and 64 hexadecimal digits."""
+    """A token is `rnr_` followed by 64 hexadecimal digits."""
     agent, _ = await _newcomer(stage)
     if not _FORM.fullmatch(agent.token):
-        raise Broken(f"it has {len(agent.token)} characters and another form")
+        raise Broken(f"it has {len(agent.token)} characters and a different form")
 
 
 @check("sns.token.revoked", "MUST", "Validation", "owner")
 async def revoked(stage: Stage) -> None:
-    """A revoked token neither reads nor writes, and gets no nonce."""
+    """A revoked token can neither read nor write, and gets no nonce."""
     agent, owner = await _newcomer(stage)
     draft = await stage.thread_draft(agent)
     answered(await stage.ask("DELETE", f"/api/agents/{agent.id}/runner-credential", owner.headers), 200)
@@ -33,23 +33,23 @@ async def revoked(stage: Stage) -> None:
 
 @check("sns.token.rotated", "MUST", "Validation", "owner")
 async def rotated(stage: Stage) -> None:
-    """A new token makes the one before it worthless, and works itself."""
+    """A new token works, and invalidates the previous one."""
     agent, owner = await _newcomer(stage)
     draft = await stage.thread_draft(agent)
     if not isinstance(stage.cast, Own):
         raise NotExercised("there is no owner")
     renewed = CastAgent(agent.id, await stage.cast.credential(stage.exchanges, agent.id, owner))
     if renewed.token == agent.token:
-        raise Broken("the new token is the old one")
-    await _is_dead(stage, agent, "with the token before the last")
-    refused(await stage.send(draft), "signed with the token before the last")
+        raise Broken("the new token is the same as the old one")
+    await _is_dead(stage, agent, "with the previous token")
+    refused(await stage.send(draft), "signed with the previous token")
     answered(await stage.get(f"/api/agents/{agent.id}/general", renewed), 200)
     answered(await stage.send(await stage.thread_draft(renewed)), 200)
 
 
 @check("sns.token.owners", "MUST", "Validation", "owner")
 async def owners_alone(stage: Stage) -> None:
-    """Nobody but its owner gets a token for an agent, or takes one away."""
+    """Only an agent's owner can issue or revoke its token."""
     agent = await stage.agent()
     _, other = await _newcomer(stage)
     path = f"/api/agents/{agent.id}/runner-credential"

@@ -12,7 +12,7 @@ from trunkline.wires.sns.messages import AGENT_THREAD_TYPES
 
 @check("sns.write.thread", "MUST", "Write routes")
 async def thread(stage: Stage) -> None:
-    """`POST /api/threads` with `communityId`, `title`, `body` and `type` begins a thread of the agent's."""
+    """`POST /api/threads` with `communityId`, `title`, `body` and `type` starts a thread by the agent."""
     agent = await stage.agent()
     for type in AGENT_THREAD_TYPES:
         body = await stage.thread_body(agent, type=type)
@@ -26,7 +26,7 @@ async def thread(stage: Stage) -> None:
 
 @check("sns.write.comment", "MUST", "Write routes")
 async def comment(stage: Stage) -> None:
-    """`POST /api/threads/:id/comments` with `body` writes a comment of the agent's."""
+    """`POST /api/threads/:id/comments` with `body` adds a comment by the agent."""
     agent = await stage.agent()
     thread, said = await stage.thread(agent), word()
     answer = await stage.write(agent, "POST", f"/api/threads/{thread['id']}/comments", {"body": said})
@@ -50,7 +50,7 @@ async def status(stage: Stage) -> None:
 
 @check("sns.write.unsigned", "MUST", "Forbidden")
 async def unsigned(stage: Stage) -> None:
-    """No route takes an unsigned write, whatever the credential; nothing is written."""
+    """No route accepts an unsigned write, whatever the credential; nothing is written."""
     agent = await stage.agent()
     request = await stage.thread(agent, type="REQUEST_TO_HUMAN")
     title, id = word(), request["id"]
@@ -66,14 +66,14 @@ async def unsigned(stage: Stage) -> None:
         refused(await stage.send(draft, {"content-type": "application/json"}), "without any header")
     found = await stage.context(agent, 20)
     if title in [each.get("title") for each in found.get("threads", ())]:
-        raise Broken("an unsigned thread was written all the same")
+        raise Broken("an unsigned thread was still written")
     if title in [each.get("body") for each in found.get("recentComments", ())]:
-        raise Broken("an unsigned comment was written all the same")
+        raise Broken("an unsigned comment was still written")
 
 
 @check("sns.write.type", "SHOULD", "Details")
 async def unknown_type(stage: Stage) -> None:
-    """A type of thread that nobody knows is a discussion, and so is none."""
+    """An unknown or missing thread type means a discussion."""
     agent = await stage.agent()
     unknown = await stage.thread_body(agent, type="NO_SUCH_TYPE")
     none = {name: value for name, value in unknown.items() if name != "type"}
@@ -85,7 +85,7 @@ async def unknown_type(stage: Stage) -> None:
 
 @check("sns.write.required", "SHOULD", "Details")
 async def required(stage: Stage) -> None:
-    """What lacks a title, a body or a community is 400, and so is a text that is too long."""
+    """A missing title, body or community gets 400, and so does a text that is too long."""
     agent = await stage.agent()
     for name in ("communityId", "title", "body"):
         answered(await stage.send(await stage.thread_draft(agent, **{name: " "})), 400)

@@ -26,13 +26,13 @@ async def has(link: Link, extension: str, request: Any) -> m.Message:
     await link.send(request)
     found = await link.answer(request.request_id, type(request).__name__)
     if isinstance(found, m.ErrorResponse) and found.code == _UNKNOWN_KIND:
-        raise NotExercised(f"this server has no `{extension}`: it does not know `{type(request).__name__}`")
+        raise NotExercised(f"this server does not support `{extension}`: it does not know `{type(request).__name__}`")
     return found
 
 
 @check("tryll.extra.cancel", "MAY", "Additions", "model")
 async def cancel(stage: Stage) -> None:
-    """`CancelTurnRequest` ends the turn as cancelled, with an `Ack`; the agent lives on."""
+    """`CancelTurnRequest` ends the turn as cancelled, with an `Ack`; the agent stays usable."""
     link = await stage.thinker()
     await has(link, "cancel", m.CancelTurnRequest(0, NOBODY))
     agent = await stage.slow(link)
@@ -45,7 +45,7 @@ async def cancel(stage: Stage) -> None:
 
 @check("tryll.extra.cancel-nothing", "MAY", "Additions")
 async def cancel_nothing(stage: Stage) -> None:
-    """To cancel where there is no turn is an `Ack`; an agent that is not there is 3001."""
+    """Cancelling without a turn gets an `Ack`; for an unknown agent it gets 3001."""
     link = await stage.session()
     found = await has(link, "cancel", m.CancelTurnRequest(0, NOBODY))
     expect(isinstance(found, m.ErrorResponse) and found.code == 3001, f"nobody's turn: {shown(found)}")
@@ -56,7 +56,7 @@ async def cancel_nothing(stage: Stage) -> None:
 
 @check("tryll.extra.history", "MAY", "Additions")
 async def history(stage: Stage) -> None:
-    """A conversation that was saved can be given to another agent, which then has it."""
+    """A saved conversation can be restored in another agent."""
     link = await stage.session()
     await has(link, "history", m.SaveHistoryRequest(0, NOBODY))
     agent, other = await link.agent(canned("say", "a", "b")), await link.agent(canned("say", "c"))
@@ -73,18 +73,18 @@ async def history(stage: Stage) -> None:
 
 @check("tryll.extra.health", "MAY", "Additions")
 async def health(stage: Stage) -> None:
-    """`HealthRequest` needs no configured session, and tells that the server is ready."""
+    """`HealthRequest` needs no configured session, and reports that the server is ready."""
     link = await stage.greeted()
     found = await has(link, "health", m.HealthRequest())
-    expect(isinstance(found, m.HealthResponse), f"it was answered by {shown(found)}")
+    expect(isinstance(found, m.HealthResponse), f"the answer is {shown(found)}")
     if isinstance(found, m.HealthResponse):
         same("the status", found.status, "ready")
-        expect(found.sessions >= 1, "it counts no session, and this is one")
+        expect(found.sessions >= 1, "it reports no sessions, although this is one")
 
 
 @check("tryll.extra.named", "MAY", "Additions")
 async def named(stage: Stage) -> None:
-    """What a server has beyond the protocol it names in `SessionReady.extensions`."""
+    """A server lists its additions to the protocol in `SessionReady.extensions`."""
     link = await stage.session()
     for extension, request in (
         ("cancel", m.CancelTurnRequest(0, NOBODY)),
@@ -93,16 +93,16 @@ async def named(stage: Stage) -> None:
     ):
         await has(link, extension, request)
         extensions = link.ready.extensions if link.ready is not None else ()
-        expect(extension in extensions, f"it has `{extension}`, and names {extensions}")
+        expect(extension in extensions, f"it supports `{extension}`, but lists {extensions}")
 
 
 @check("tryll.extra.usage", "MAY", "Additions", "model")
 async def usage(stage: Stage) -> None:
-    """`TurnComplete.tokens_prompt` tells how long the prompt was, and `tokens_cached` how much of it was warm."""
+    """`TurnComplete.tokens_prompt` is the length of the prompt, and `tokens_cached` how much of it was cached."""
     link = await stage.thinker()
     agent = await stage.slow(link)
     complete = ended_well(await link.say(agent, stage.chatter(8))).complete
     if not complete.tokens_prompt:
         raise NotExercised("this server does not count the tokens of prompts")
     expect(complete.tokens_prompt >= 8, f"eight words or more are {complete.tokens_prompt} tokens")
-    expect(0 <= complete.tokens_cached <= complete.tokens_prompt, f"{complete.tokens_cached} of them were warm")
+    expect(0 <= complete.tokens_cached <= complete.tokens_prompt, f"{complete.tokens_cached} of them were cached")

@@ -31,7 +31,7 @@ _GARBAGE = 40
 
 @check("tryll.frame.split", "MUST", "Framing")
 async def split(stage: Stage) -> None:
-    """A frame may come in pieces: byte by byte, and cut in two at any place."""
+    """A frame may arrive in pieces: byte by byte, and split at any point."""
     link = await stage.session()
     for number in range(len(raw.frame(raw.send(1, NOBODY, b"hello").data)) - 1):
         data = raw.frame(raw.send(number, NOBODY, b"hello").data)
@@ -47,7 +47,7 @@ async def split(stage: Stage) -> None:
 
 @check("tryll.frame.together", "MUST", "Framing")
 async def together(stage: Stage) -> None:
-    """Several frames may come at once, the last of them cut."""
+    """Several frames may arrive at once, the last of them incomplete."""
     link = await stage.session()
     data = b"".join(raw.frame(raw.send(number, NOBODY, b"hello").data) for number in (11, 12, 13))
     await link.send_bytes(data[:-7], "two frames and most of a third")
@@ -59,7 +59,7 @@ async def together(stage: Stage) -> None:
 
 @check("tryll.frame.largest", "MUST", "Framing")
 async def largest(stage: Stage) -> None:
-    """A frame of exactly 1,048,576 bytes is taken."""
+    """A frame of exactly 1,048,576 bytes is accepted."""
     link = await stage.session()
     await link.send_bytes(raw.frame(raw.send_of_size(21, NOBODY, raw.MAX_FRAME)), "the largest frame")
     await _nobody(link, 21)
@@ -77,7 +77,7 @@ async def too_large(stage: Stage) -> None:
 
 @check("tryll.frame.announced", "SHOULD", "Details")
 async def announced(stage: Stage) -> None:
-    """A length over 1,048,576 is answered with 5003 from the four bytes alone; then the server closes."""
+    """A length over 1,048,576 gets 5003 as soon as the four bytes have arrived; then the server closes."""
     for size in (raw.MAX_FRAME + 1, 1 << 24, 2**32 - 1):
         link = await stage.session()
         await link.send_bytes(pack("<I", size), f"the length {size}")
@@ -88,7 +88,7 @@ async def announced(stage: Stage) -> None:
 
 @check("tryll.frame.before", "SHOULD", "Details")
 async def before(stage: Stage) -> None:
-    """Frames that came before one that is too large are answered, also when all came at once."""
+    """Frames before one that is too large are answered, even if all arrive at once."""
     link = await stage.session()
     data = raw.frame(raw.send(22, NOBODY, b"hello").data)
     await link.send_bytes(data + pack("<I", raw.MAX_FRAME + 1), "a frame, and the length of one that is too large")
@@ -99,7 +99,7 @@ async def before(stage: Stage) -> None:
 
 @check("tryll.frame.zero", "SHOULD", "Framing")
 async def zero(stage: Stage) -> None:
-    """A frame of length zero is answered with 5001, and the session stays usable."""
+    """A frame of length zero gets 5001, and the session stays usable."""
     link = await stage.session()
     await link.send_bytes(pack("<I", 0), "a frame of length zero")
     await link.error(5001, why="a frame of length zero")
@@ -108,7 +108,7 @@ async def zero(stage: Stage) -> None:
 
 @check("tryll.frame.garbage", "SHOULD", "Framing")
 async def garbage(stage: Stage) -> None:
-    """Payloads that are no message are answered with 5001 or 5002, and the session stays usable."""
+    """Payloads that are not messages get 5001 or 5002, and the session stays usable."""
     link = await stage.session()
     chance = random.Random(_SEED)  # noqa: S311  # the same each time
     payloads = [bytes(4), bytes(64), b"\xff" * 64, b"GET / HTTP/1.1\r\n\r\n"]
@@ -121,19 +121,19 @@ async def garbage(stage: Stage) -> None:
 
 @check("tryll.frame.truncated", "SHOULD", "Framing")
 async def truncated(stage: Stage) -> None:
-    """A message that is cut at any place is answered with 5001 or 5002, and the session stays usable."""
+    """A message truncated at any point gets 5001 or 5002, and the session stays usable."""
     link = await stage.session()
     payload = raw.send(31, NOBODY, b"hello there").data
     # The last four bytes may be padding.
     for length in range(1, len(payload) - 4):
-        await link.send_bytes(raw.frame(payload[:length]), "a message that is cut")
+        await link.send_bytes(raw.frame(payload[:length]), "a truncated message")
         await link.error(5001, 5002, why=f"{length} of {len(payload)} bytes of a message")
-    await usable(link, "a message that is cut")
+    await usable(link, "a truncated message")
 
 
 @check("tryll.frame.unfinished", "SHOULD", "Transport")
 async def unfinished(stage: Stage) -> None:
-    """A client that ends within a frame ends its session: the server closes, and serves others."""
+    """A client that closes in the middle of a frame ends its session: the server closes, and serves others."""
     data = raw.frame(raw.send(41, NOBODY, b"hello").data)
     for length in (1, 3, 4, len(data) - 1):
         link = await stage.session()
@@ -145,7 +145,7 @@ async def unfinished(stage: Stage) -> None:
 
 @check("tryll.frame.waiting", "SHOULD", "Details")
 async def waiting(stage: Stage) -> None:
-    """Clients that send half a frame and then nothing keep nobody waiting."""
+    """Clients that send half a frame and then nothing do not delay others."""
     data = raw.frame(raw.send_of_size(51, NOBODY, raw.MAX_FRAME))
     half = [await stage.session() for _ in range(4)]
     for link in half:
@@ -158,7 +158,7 @@ async def waiting(stage: Stage) -> None:
 
 @check("tryll.frame.unread", "SHOULD", "Details")
 async def unread(stage: Stage) -> None:
-    """A client that does not read what it is sent keeps nobody waiting."""
+    """A client that does not read does not delay others."""
     link = await stage.session()
     node = canned("say", "x" * UNREAD_CHARS)
     agents = [await link.agent(node) for _ in range(UNREAD_AGENTS)]
@@ -169,18 +169,18 @@ async def unread(stage: Stage) -> None:
 
 @check("tryll.frame.broken-off", "SHOULD", "Transport")
 async def broken_off(stage: Stage) -> None:
-    """Connections that break off, at once or within a frame, are no trouble for others."""
+    """Connections that break, at once or within a frame, do not affect others."""
     data = raw.frame(raw.send(61, NOBODY, b"hello").data)
     for number in range(BROKEN_OFF):
         link = await stage.connect()
         await link.send_bytes(data[: number * 3], "the beginning of a frame")
         link.reset()
-    await _serves(stage, "connections that break off")
+    await _serves(stage, "connections that break")
 
 
 async def _nobody(link: Link, request_id: int) -> None:
     """A message to nobody was understood as such."""
-    found = await link.error(3001, why=f"the message {request_id} to an agent that is not there")
+    found = await link.error(3001, why=f"the message {request_id} to an agent that does not exist")
     same("the request id of the error", found.request_id, request_id)
 
 
@@ -193,4 +193,4 @@ async def _serves(stage: Stage, beside: str, seconds: float = 0.0) -> None:
             same("the answer", ended_well(await link.say(agent, "hello")).text, LINE)
             await asyncio.sleep(seconds / UNREAD_ROUNDS)
     except Broken as problem:
-        raise Broken(f"beside {beside}, another client is not served: {problem}") from None
+        raise Broken(f"while {beside} is connected, another client is not served: {problem}") from None

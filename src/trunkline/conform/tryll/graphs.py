@@ -16,7 +16,7 @@ def _graph(*nodes: m.NodeDescription, start: str | None = None) -> m.CreateAgent
 
 @check("tryll.graph.exit", "MUST", "GraphDescription shape")
 async def exit(stage: Stage) -> None:
-    """An exit that names a missing node is refused with 3008, and the message has the name; unreached nodes count."""
+    """An exit to a missing node is refused with 3008 and a message that names it, even on unreachable nodes."""
     link = await stage.session()
     for request in (
         _graph(canned("say", LINE, exit="nowhere-land")),
@@ -28,7 +28,7 @@ async def exit(stage: Stage) -> None:
 
 @check("tryll.graph.end", "MUST", "GraphDescription shape")
 async def end(stage: Stage) -> None:
-    """An exit that is empty, or not there, ends the turn."""
+    """An exit that is empty or absent ends the turn."""
     link = await stage.session()
     for nothing in (None, ""):
         agent = await link.agent(canned("say", LINE, exit=nothing), canned("other", "Not this."))
@@ -37,7 +37,7 @@ async def end(stage: Stage) -> None:
 
 @check("tryll.graph.cycle", "SHOULD", "Details")
 async def cycle(stage: Stage) -> None:
-    """A graph may lead back to a node: only a turn that never leaves the circle fails."""
+    """A graph may contain a cycle: only a turn that never leaves it fails."""
     link = await stage.session()
     agent = await link.agent(guard("gate", "again", triggered="say", passed=""), canned("say", LINE, exit="gate"))
     same("the answer", ended_well(await link.say(agent, "hello")).text, "")
@@ -46,15 +46,15 @@ async def cycle(stage: Stage) -> None:
 
 @check("tryll.graph.shape", "SHOULD", "Details")
 async def shape(stage: Stage) -> None:
-    """No nodes, a node without name or parameters, a name twice, no start node: all refused with 3003."""
+    """No nodes, a node without name or parameters, a duplicate name, no start node: all are refused with 3003."""
     link = await stage.session()
     wrong = {
         "without a graph": m.CreateAgentRequest(0, None),
         "without nodes": _graph(start="say"),
         "with a node without a name": _graph(canned("", LINE), start="say"),
-        "with the same name twice": _graph(canned("say", LINE), canned("say", LINE)),
+        "with a duplicate name": _graph(canned("say", LINE), canned("say", LINE)),
         "without a start node": _graph(canned("say", LINE), start=""),
-        "with a start node that is not there": _graph(canned("say", LINE), start="nobody"),
+        "with a start node that does not exist": _graph(canned("say", LINE), start="nobody"),
         "with a node without parameters": _graph(m.NodeDescription("say", None)),
     }
     for why, request in wrong.items():
@@ -63,21 +63,21 @@ async def shape(stage: Stage) -> None:
 
 @check("tryll.graph.pattern", "SHOULD", "Details")
 async def pattern(stage: Stage) -> None:
-    """A guardrail whose pattern is no regular expression is refused with 3003."""
+    """A guardrail whose pattern is not a valid regular expression is refused with 3003."""
     link = await stage.session()
     await link.refused(_graph(guard("gate", "(unclosed")), 3003, why="with an invalid pattern")
 
 
 @check("tryll.graph.no-model", "SHOULD", "Details")
 async def no_model(stage: Stage) -> None:
-    """A node that needs a model and has none, neither its own nor the agent's, is refused with 3003."""
+    """A node that needs a model, without one of its own or from the agent, is refused with 3003."""
     link = await stage.session()
     await link.refused(_graph(m.NodeDescription("say", m.GenerateParams())), 3003, why="without a model")
 
 
 @check("tryll.graph.unknown-model", "SHOULD", "Details")
 async def unknown_model(stage: Stage) -> None:
-    """A model that a real engine does not have is refused with 3003 or 6002 (6006 under auto download), by name."""
+    """A model that a real engine does not have is refused by name with 3003 or 6002 (6006 with automatic downloads)."""
     node = m.NodeDescription("say", m.GenerateParams(model_name=_UNKNOWN_MODEL))
     for auto, codes in ((False, (3003, 6002)), (True, (3003, 6002, 6006))):
         link = await stage.session(inference_engine=m.InferenceEngine.LLAMA_CPP, allow_auto_model_downloading=auto)
@@ -95,18 +95,18 @@ async def storage_kind(stage: Stage) -> None:
 
 @check("tryll.graph.storage-path", "SHOULD", "Details")
 async def storage_path(stage: Stage) -> None:
-    """A node's path that leaves the storage folder is refused with 3009, and one that is not there with 3010."""
+    """A path of a node that leaves the storage folder is refused with 3009, and one that does not exist with 3010."""
     link = await stage.session()
     for path in OUTSIDE:
         await link.refused(_graph(canned("say", storage=path)), 3009, why=f"with the path {path!a}")
     await link.refused(
-        _graph(canned("say", storage="conform-not-there.txt")), 3010, why="with a file that is not there"
+        _graph(canned("say", storage="conform-not-there.txt")), 3010, why="with a file that does not exist"
     )
 
 
 @check("tryll.graph.range", "SHOULD", "Details", "mock")
 async def range_(stage: Stage) -> None:
-    """A number out of its range is refused with 3007 (or 3003)."""
+    """A number out of range is refused with 3007 (or 3003)."""
     link = await stage.session()
     lore = m.CreateEmbeddedStringStorageRequest(0, "lore", strings=("a",), embedding_model=MOCK)
     await link.ask(lore, m.CreateEmbeddedStringStorageResponse)

@@ -102,14 +102,14 @@ class Link:
             async with asyncio.timeout(self.timeout):
                 await self._writer.drain()
         except TimeoutError:
-            raise Broken(f"the server does not read: {len(data)} bytes were not taken") from None
+            raise Broken(f"the server does not read: {len(data)} bytes were not accepted") from None
         except OSError:
             # Its last words may still be there.
             self._record.remark("the connection is closed")
 
     async def half_close(self) -> None:
         """Say nothing more, and go on listening."""
-        self._record.remark("the client ends its half")
+        self._record.remark("the client closes its side")
         try:
             self._writer.write_eof()
         except OSError:
@@ -172,7 +172,7 @@ class Link:
         while await self._read(until, f"the server has not closed the connection within {seconds:g} s"):
             pass
         if self._bytes:
-            raise Broken(f"the connection ended within a frame, behind {len(self._bytes)} bytes of it")
+            raise Broken(f"the connection ended within a frame, after {len(self._bytes)} bytes of it")
         found, self._inbox = self._inbox, []
         return found
 
@@ -235,7 +235,7 @@ class Link:
         await self.send(request)
         found = await self.answer(request.request_id, type(request).__name__)
         if not isinstance(found, kind):
-            raise Broken(f"`{type(request).__name__}` was answered by {shown(found)}, not by `{kind.__name__}`")
+            raise Broken(f"`{type(request).__name__}` got {shown(found)}, not `{kind.__name__}`")
         return found
 
     async def refused(self, request: Any, *codes: int, why: str, named: str = "") -> m.ErrorResponse:
@@ -282,7 +282,7 @@ class Link:
             elif isinstance(found, m.TurnComplete):
                 return ObservedTurn(tuple(answers), tuple(events), found)
             else:
-                raise Broken(f"a message to the agent was answered by {shown(found)}")
+                raise Broken(f"a message to the agent got {shown(found)}")
 
     async def say(self, agent_id: int, text: str) -> ObservedTurn:
         """One whole turn.
@@ -303,9 +303,9 @@ class Link:
 def _refusal(found: m.Message, codes: tuple[int, ...], what: str, named: str) -> m.ErrorResponse:
     wanted = " or ".join(f"{code // 1000}xxx" if not code % 1000 else str(code) for code in codes)
     if not isinstance(found, m.ErrorResponse):
-        raise Broken(f"{what} was answered by {shown(found)}, not by the error {wanted}")
+        raise Broken(f"{what} got {shown(found)}, not the error {wanted}")
     if not any(found.code == code or (not code % 1000 and found.code // 1000 == code // 1000) for code in codes):
-        raise Broken(f"{what} was answered by {shown(found)}, not by the error {wanted}")
+        raise Broken(f"{what} got {shown(found)}, not the error {wanted}")
     if named and named not in found.message:
         raise Broken(f"{what}: the message of the error {found.code}, {found.message!a}, does not name `{named}`")
     return found

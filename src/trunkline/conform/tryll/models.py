@@ -13,29 +13,31 @@ _KINDS = ("language", "embedding", "stt", "tts", "vad")
 
 @check("tryll.model.list", "MUST", "Message types")
 async def listed(stage: Stage) -> None:
-    """`ListModelsRequest` is answered by the catalog: each name once, a known kind, a known status."""
+    """`ListModelsRequest` is answered with the catalog: each name once, with a known kind and status."""
     found = await _models(stage)
     names = [each.name for each in found]
     expect(all(names), "a model has no name")
-    expect(len(set(names)) == len(names), "a name is there twice")
+    expect(len(set(names)) == len(names), "a name occurs twice")
     for each in found:
-        expect(each.model_type in _KINDS, f"the model {each.name!a} is of the kind {each.model_type!a}")
+        expect(each.model_type in _KINDS, f"the model {each.name!a} has the kind {each.model_type!a}")
         expect(each.status in m.ModelStatus.names(), f"the model {each.name!a} has the status {each.status}")
 
 
 @check("tryll.model.sizes", "SHOULD", "Details")
 async def sizes(stage: Stage) -> None:
-    """A model that is absent has no size and no path; one whose files are there has their size."""
+    """A model that is absent has no size and no path; a model whose files are present has their size."""
     for each in await _models(stage):
         if each.status == m.ModelStatus.ABSENT:
             same(f"what {each.name!a} has, which is absent,", (each.size_bytes, each.local_path), (0, ""))
         elif each.files and each.status != m.ModelStatus.DOWNLOADING:
-            expect(each.size_bytes > 0, f"the model {each.name!a} is there, with a size of 0")
+            expect(each.size_bytes > 0, f"the model {each.name!a} is present with a size of 0")
 
 
 @check("tryll.model.unknown", "SHOULD", "Details")
 async def unknown(stage: Stage) -> None:
-    """To load, unload, delete or download a model that is not in the catalog is refused with 6xxx on every engine."""
+    """Loading, unloading, deleting or downloading a model that is not in the catalog is refused with 6xxx on every
+    engine.
+    """
     for engine in (m.InferenceEngine.MOCK, m.InferenceEngine.LLAMA_CPP):
         link = await stage.session(inference_engine=engine, embedding_engine=engine)
         for kind in (m.LoadModelRequest, m.UnloadModelRequest, m.DeleteModelRequest, m.DownloadModelRequest):

@@ -20,7 +20,7 @@ _RECORDS = ("The mill burned down last winter.", "Queen Zoya hunts foxes.", "Gol
 
 @check("tryll.node.guardrail", "SHOULD", "Details")
 async def guardrail(stage: Stage) -> None:
-    """A guardrail finds its pattern anywhere in the message, whatever the case, and takes the exit for it."""
+    """A guardrail finds its pattern anywhere in the message, ignoring case, and takes the matching exit."""
     link = await stage.session()
     gate = guard("gate", r"\bignore (all )?previous", "stop", "go")
     agent = await link.agent(gate, canned("stop", "No."), canned("go", "Yes."))
@@ -35,7 +35,9 @@ async def guardrail(stage: Stage) -> None:
 
 @check("tryll.node.canned", "SHOULD", "Details")
 async def lines(stage: Stage) -> None:
-    """A canned response takes its lines in turn, or always the first, or any; its text is whole, no delta."""
+    """A canned response uses its lines in turn, or always the first, or a random one; its text is sent whole, not as a
+    delta.
+    """
     strategies = m.CannedResponseSelectionStrategy
     link = await stage.session()
     given = ("a", "b", "c")
@@ -53,7 +55,7 @@ async def lines(stage: Stage) -> None:
 
 @check("tryll.node.default-strategy", "SHOULD", "Details")
 async def default_strategy(stage: Stage) -> None:
-    """A canned response that names no strategy takes its lines in turn."""
+    """A canned response without a strategy uses its lines in turn."""
     link = await stage.session()
     agent = await link.agent(canned("say", "a", "b"))
     said = [ended_well(await link.say(agent, "next")).text for _ in range(3)]
@@ -62,7 +64,7 @@ async def default_strategy(stage: Stage) -> None:
 
 @check("tryll.node.generate", "SHOULD", "Mock engine", "mock")
 async def generate(stage: Stage) -> None:
-    """The Mock engine takes any model name and repeats the message word for word; the agent's model counts, too."""
+    """The Mock engine accepts any model name, including the agent's, and repeats the message word for word."""
     link = await stage.session()
     for node, options in (
         (m.GenerateParams(model_name="no-such-model-anywhere"), {}),
@@ -76,7 +78,7 @@ async def generate(stage: Stage) -> None:
 
 @check("tryll.node.deltas", "SHOULD", "Mock engine", "mock")
 async def deltas(stage: Stage) -> None:
-    """The Mock engine streams one delta per token, one token per word; joined they are the whole answer."""
+    """The Mock engine streams one delta per token, one token per word; together they are the whole answer."""
     link = await stage.session()
     text = "one two three four five"
     found = {}
@@ -92,17 +94,19 @@ async def deltas(stage: Stage) -> None:
 
 @check("tryll.node.history", "SHOULD", "Mock engine", "mock")
 async def history(stage: Stage) -> None:
-    """Each turn is answered by its own message, the last of the prompt, and the same message by the same text."""
+    """Each turn is answered from its own message, the last of the prompt; the same message gets the same answer."""
     link = await stage.session()
     agent = await link.agent(m.NodeDescription("say", m.GenerateParams(MOCK, system_prompt="Be brief.")))
     said = [ended_well(await link.say(agent, text)).text for text in ("first words", "second words", "first words")]
-    expect("first words" in said[0] and "second words" in said[1] and "first" not in said[1], f"it said {said}")
+    expect(
+        "first words" in said[0] and "second words" in said[1] and "first" not in said[1], f"the answers were {said}"
+    )
     same("the answer to the same message", said[2], said[0])
 
 
 @check("tryll.node.two", "SHOULD", "Streaming answers", "mock")
 async def two(stage: Stage) -> None:
-    """The tokens of a turn are those of all its nodes that generate; whatever they stream, one text is final."""
+    """The tokens of a turn are those of all its generating nodes; whatever they stream, there is one final text."""
     link = await stage.session()
     for first, second in ((True, True), (False, True), (True, False), (False, False)):
         agent = await link.agent(
@@ -118,7 +122,7 @@ async def two(stage: Stage) -> None:
 
 @check("tryll.node.slow", "SHOULD", "Mock engine", "mock")
 async def slow(stage: Stage) -> None:
-    """A model whose name begins with `mock-slow` takes 20 ms per token, and no other agent waits for it."""
+    """A model whose name begins with `mock-slow` takes 20 ms per token, without delaying other agents."""
     link = await stage.session()
     agents = [await _slow_agent(link) for _ in range(3)]
     began = time.monotonic()
@@ -136,7 +140,7 @@ async def slow(stage: Stage) -> None:
 
 @check("tryll.node.tools", "SHOULD", "Mock engine", "mock")
 async def tools(stage: Stage) -> None:
-    """The Mock engine calls each declared tool that the message names; each call is an event, its arguments texts."""
+    """The Mock engine calls each declared tool named in the message; each call is an event with string arguments."""
     link = await stage.session()
     declared = tuple(
         m.ToolDefinition(
@@ -158,7 +162,9 @@ async def tools(stage: Stage) -> None:
 
 @check("tryll.node.tools-quiet", "SHOULD", "Details", "mock")
 async def tools_quiet(stage: Stage) -> None:
-    """Without `notify_client` a call is no event; tools of the node's description count where it has no others."""
+    """Without `notify_client` a call produces no event; the tools in the node's description are used if it has no
+    others.
+    """
     link = await stage.session()
     node = m.ToolCallParams(MOCK, tool_called_exit="yes")
     described = m.NodeDescription("choose", node, (m.ToolDefinition("open_gate"),))
@@ -169,24 +175,26 @@ async def tools_quiet(stage: Stage) -> None:
 
 @check("tryll.node.retrieve", "SHOULD", "Mock engine", "mock")
 async def retrieve(stage: Stage) -> None:
-    """Retrieve finds the same text at a distance of about 0, nothing at all for a text that shares nothing."""
+    """Retrieve finds the same text at a distance of about 0, and nothing for a text that has nothing in common."""
     link = await _with_lore(stage)
     find = m.RetrieveParams("lore", 1, 0.01, found_exit="yes", not_found_exit="no")
     nodes = (m.NodeDescription("find", find), canned("yes", "Found."), canned("no", "Not found."))
     agent = await link.agent(*nodes, enable_diagnostics=True)
     turn = ended_well(await link.say(agent, _RECORDS[0]))
-    same("the exit for a text that is there", turn.text, "Found.")
+    same("the exit for a text that exists", turn.text, "Found.")
     told = jsontext.dumps(diagnosed(turn)).decode()
     expect(_RECORDS[0] in told, f"`debug_info` does not have the record that was found: {told[:160]!a}")
     far = m.RetrieveParams("lore", 3, 0.5, found_exit="yes", not_found_exit="no")
     agent = await link.agent(m.NodeDescription("find", far), *nodes[1:])
-    same("the exit for a text that shares nothing", ended_well(await link.say(agent, "xyxyx qqqq")).text, "Not found.")
+    same(
+        "the exit for a text with nothing in common", ended_well(await link.say(agent, "xyxyx qqqq")).text, "Not found."
+    )
     same("the exit for no text", ended_well(await link.say(agent, "")).text, "Not found.")
 
 
 @check("tryll.node.any-distance", "SHOULD", "Details", "mock")
 async def any_distance(stage: Stage) -> None:
-    """A threshold of 0 lets every distance pass, and `top_k` says how many records are taken."""
+    """A threshold of 0 accepts every distance, and `top_k` limits the number of records."""
     link = await _with_lore(stage)
     find = m.RetrieveParams("lore", 2, 0.0, found_exit="yes")
     agent = await link.agent(m.NodeDescription("find", find), canned("yes", "Found."), enable_diagnostics=True)
@@ -198,7 +206,7 @@ async def any_distance(stage: Stage) -> None:
 
 @check("tryll.node.template", "SHOULD", "Details", "mock")
 async def template(stage: Stage) -> None:
-    """Templates know the message, instructions and records; nothing is escaped, unknown names are empty."""
+    """Templates have the message, instructions and records; nothing is escaped, and unknown names are empty."""
     link = await _with_lore(stage)
     text = "[{{user_message}}|{{instruction_mood}}|{{#knowledge_lore}}{{text}}{{/knowledge_lore}}|{{nothing}}]"
     place = m.Placement.IN_PLACE_OF_USER
@@ -209,12 +217,14 @@ async def template(stage: Stage) -> None:
     )
     said = ended_well(await link.say(agent, _RECORDS[1])).text
     wanted = f"[{_RECORDS[1]}|be <kind> & 'calm'|{_RECORDS[1]}|]"
-    expect(wanted in said, f"the model was told {said!a}, not {wanted!a}")
+    expect(wanted in said, f"the model was given {said!a}, not {wanted!a}")
 
 
 @check("tryll.node.placement", "SHOULD", "Details", "mock")
 async def placement(stage: Stage) -> None:
-    """Beside the message, a template does not repeat it; one that renders to nothing leaves the message as it is."""
+    """A template placed next to the message does not repeat it; one that renders to nothing leaves the message
+    unchanged.
+    """
     link = await stage.session()
     for place, text, wanted in (
         (m.Placement.BEFORE_USER_AS_SYSTEM, "note {{user_message}}", "hello"),
@@ -226,12 +236,14 @@ async def placement(stage: Stage) -> None:
         node = m.GenerateParams(MOCK, template=text, placement=place)
         agent = await link.agent(m.NodeDescription("say", node))
         said = ended_well(await link.say(agent, "hello")).text
-        expect(said.rstrip().endswith(wanted), f"with the placement {place} the model was told last {said!a}")
+        expect(
+            said.rstrip().endswith(wanted), f"with the placement {place} the last text given to the model was {said!a}"
+        )
 
 
 @check("tryll.node.intent-model", "SHOULD", "Details", "mock")
 async def intent_model(stage: Stage) -> None:
-    """ClassifyIntentLLM with threshold and margin 0 takes `found` on any message, `not_found` on an empty one."""
+    """With threshold and margin 0, ClassifyIntentLLM takes `found` for any message and `not_found` for an empty one."""
     link = await stage.session()
     agent = await link.agent(*_intents(), canned("no", "Not found."))
     turn = ended_well(await link.say(agent, "a greeting it is"))
@@ -245,18 +257,18 @@ async def intent_model(stage: Stage) -> None:
 
 @check("tryll.node.intent-text", "SHOULD", "Details", "mock")
 async def intent_text(stage: Stage) -> None:
-    """IntentToInstruction adds the text that its Map has for the intent of the turn."""
+    """IntentToInstruction adds the text in its Map for the turn's intent."""
     link = await stage.session()
     agent = await link.agent(*_intents(), canned("no", "Not found."))
     turn = ended_well(await link.say(agent, "a greeting it is"))
     intent = next((_pairs(each).get("intent", "") for each in turn.events), "")
     wanted = {"greet": "Wave your hand.", "trade": "Show your goods."}.get(intent, "?")
-    expect(wanted in turn.text, f"for the intent {intent!a} the model was told {turn.text!a}")
+    expect(wanted in turn.text, f"for the intent {intent!a} the model was given {turn.text!a}")
 
 
 @check("tryll.node.sink", "SHOULD", "Details", "mock")
 async def sink(stage: Stage) -> None:
-    """The label that is `not_found_intent` is never found: it leads to `not_found`, without an event."""
+    """The label named by `not_found_intent` is never found: it leads to `not_found`, without an event."""
     link = await stage.session()
     params = m.ClassifyIntentLLMParams(
         MOCK, "other", "anything", threshold=0.0, margin=0.0, notify_client=True, not_found_intent="other",
@@ -269,7 +281,7 @@ async def sink(stage: Stage) -> None:
 
 @check("tryll.node.labels", "SHOULD", "Details", "mock")
 async def labels(stage: Stage) -> None:
-    """Labels that do not match their texts, more than 26 of them, or none, are refused with 3003."""
+    """Labels that do not match their texts, more than 26 labels, or none, are refused with 3003."""
     link = await stage.session()
     for ids, texts in (("a,b", "only one"), (",".join(f"i{n}" for n in range(27)), ""), ("", "")):
         node = m.NodeDescription("ask", m.ClassifyIntentLLMParams(MOCK, ids, texts))
@@ -279,7 +291,7 @@ async def labels(stage: Stage) -> None:
 
 @check("tryll.node.intent-record", "SHOULD", "Details", "mock", "files")
 async def intent_record(stage: Stage) -> None:
-    """ClassifyIntent takes the label of the nearest record; a field that is not there is refused."""
+    """ClassifyIntent takes the label of the nearest record; a missing field is refused."""
     folder, at = stage.folder()
     records = [
         {"id": "r1", "text": "hello and good morning", "metadata": {"intent": "greet"}},
@@ -296,10 +308,12 @@ async def intent_record(stage: Stage) -> None:
     events = [_pairs(event) for event in turn.events]
     same("the intents and their records", [(each.get("intent"), each.get("record_id")) for each in events],
          [("trade", "r2")])  # fmt: skip
-    same("the exit for a text that shares nothing", ended_well(await link.say(agent, "xyxyx qqqq")).text, "Not found.")
+    same(
+        "the exit for a text with nothing in common", ended_well(await link.say(agent, "xyxyx qqqq")).text, "Not found."
+    )
     wrong = m.NodeDescription("ask", node.replace(metadata_field="colour", not_found_exit=None))
     request = m.CreateAgentRequest(0, m.GraphDescription((wrong,), "ask"))
-    await link.refused(request, 3003, 3007, why="with a field that is not there")
+    await link.refused(request, 3003, 3007, why="with a field that does not exist")
 
 
 async def _slow_agent(link: Link) -> int:
@@ -338,4 +352,4 @@ def _is_flat(arguments: str) -> None:
     except ValueError:
         found = None
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        raise Broken(f"the arguments of a call are {arguments[:160]!a}, no flat object of texts")
+        raise Broken(f"the arguments of a call are {arguments[:160]!a}, not a flat object of strings")

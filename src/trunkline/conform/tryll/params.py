@@ -25,7 +25,7 @@ def _change(agent: int, node: str = "say", **params: Any) -> m.ChangeAgentParamR
 
 @check("tryll.param.change", "SHOULD", "Details")
 async def change(stage: Stage) -> None:
-    """A parameter that may change is changed with an `Ack`, and counts from the next turn on."""
+    """Changing a mutable parameter gets an `Ack`, and takes effect from the next turn."""
     link = await stage.session()
     agent = await _agent(link)
     same("the line before", ended_well(await link.say(agent, "hello")).text, "one a")
@@ -39,7 +39,7 @@ async def change(stage: Stage) -> None:
 
 @check("tryll.param.structural", "SHOULD", "Details")
 async def structural(stage: Stage) -> None:
-    """What the graph is made of cannot change, exits included: 3006, and nothing of the request counts."""
+    """The structure of the graph, exits included, cannot change: 3006, and no part of the request takes effect."""
     link = await stage.session()
     agent = await _agent(link)
     for params in ({"inline_strings": ("new",)}, {"default_exit": "other"}, {"default_exit": "nowhere"}):
@@ -50,7 +50,7 @@ async def structural(stage: Stage) -> None:
 
 @check("tryll.param.empty", "SHOULD", "Details")
 async def empty(stage: Stage) -> None:
-    """An exit that is empty and one that is not there are the same: that is no change."""
+    """An empty exit and an absent one are the same: replacing one by the other is not a change."""
     link = await stage.session()
     agent = await _agent(link)
     await link.ask(_change(agent, string_storage="two", default_exit=""), m.Ack)
@@ -58,10 +58,10 @@ async def empty(stage: Stage) -> None:
 
 @check("tryll.param.node", "SHOULD", "Details")
 async def node(stage: Stage) -> None:
-    """A node that is not there is refused with 3005, and parameters of another kind of node with 3007."""
+    """An unknown node is refused with 3005, and parameters of another kind of node with 3007."""
     link = await stage.session()
     agent = await _agent(link)
-    await link.refused(_change(agent, "nobody", string_storage="two"), 3005, why="for a node that is not there")
+    await link.refused(_change(agent, "nobody", string_storage="two"), 3005, why="for a node that does not exist")
     for params in (m.InstructionParams("a", "b"), None):
         request = m.ChangeAgentParamRequest(0, agent, "say", params)
         await link.refused(request, 3007, why="with parameters of another kind")
@@ -69,10 +69,10 @@ async def node(stage: Stage) -> None:
 
 @check("tryll.param.failed", "SHOULD", "Details")
 async def failed(stage: Stage) -> None:
-    """A change that does not work is refused, and the node works as it did."""
+    """A change that cannot be applied is refused, and the node works as before."""
     link = await stage.session()
     agent = await _agent(link)
     request = _change(agent, string_storage="conform-not-there.txt")
-    await link.refused(request, 3007, 3010, 7000, why="with a storage that is not there")
-    await link.refused(_change(agent, string_storage="../x.txt"), 3009, why="with a path that leads out")
+    await link.refused(request, 3007, 3010, 7000, why="with a storage that does not exist")
+    await link.refused(_change(agent, string_storage="../x.txt"), 3009, why="with a path out of the folder")
     same("the line afterwards", ended_well(await link.say(agent, "hello")).text, "one a")

@@ -17,7 +17,7 @@ LONG_CHARS = 1_000_000
 
 @check("tryll.session.ready", "MUST", "Session lifecycle")
 async def ready(stage: Stage) -> None:
-    """The first frame, before the client has said anything, is `SessionReady` with version 2 and a session id."""
+    """The first frame, before the client has sent anything, is `SessionReady` with version 2 and a session id."""
     link = await stage.greeted()
     if link.ready is not None:
         same("the protocol version", link.ready.protocol_version, m.PROTOCOL_VERSION)
@@ -26,7 +26,7 @@ async def ready(stage: Stage) -> None:
 
 @check("tryll.session.ids", "MUST", "Session lifecycle")
 async def ids(stage: Stage) -> None:
-    """Each connection is a session of its own, with an id of its own."""
+    """Each connection is its own session, with its own id."""
     found = [(await stage.greeted()).ready for _ in range(3)]
     told = [each.session_id for each in found if each is not None]
     expect(len(set(told)) == len(told), f"the ids of three sessions are {told}")
@@ -34,13 +34,13 @@ async def ids(stage: Stage) -> None:
 
 @check("tryll.session.configure", "MUST", "Session lifecycle")
 async def configure(stage: Stage) -> None:
-    """`ConfigureSessionRequest` is answered by `ConfigureSessionResponse`."""
+    """`ConfigureSessionRequest` is answered with `ConfigureSessionResponse`."""
     await usable(await stage.session(game_name="conform"), "configuring")
 
 
 @check("tryll.session.unconfigured", "SHOULD", "Session lifecycle")
 async def unconfigured(stage: Stage) -> None:
-    """Before the session is configured, agents and storages are refused with 2002; afterwards they can be made."""
+    """Before the session is configured, agents and storages are refused with 2002; afterwards they can be created."""
     link = await stage.greeted()
     graph = m.GraphDescription((canned("say", LINE),), "say")
     for request in (
@@ -55,7 +55,7 @@ async def unconfigured(stage: Stage) -> None:
 
 @check("tryll.session.request-ids", "MUST", "Session lifecycle")
 async def request_ids(stage: Stage) -> None:
-    """A request id comes back on the response, and on the error in its place; 0 and the largest do, too."""
+    """A response, or the error in its place, repeats the request id, including 0 and the largest."""
     link = await stage.session()
     for request_id in REQUEST_IDS:
         await link.send(m.ListModelsRequest(request_id))
@@ -72,7 +72,7 @@ async def request_ids(stage: Stage) -> None:
 
 @check("tryll.session.version", "MAY", "Additions")
 async def version(stage: Stage) -> None:
-    """A client that says another version than 2 is refused with 5004; one that says 2, or nothing, is not."""
+    """A client with a version other than 2 is refused with 5004; one with version 2, or without one, is not."""
     for wrong in (1, 3, 2**32 - 1):
         link = await stage.greeted()
         await link.refused(stage.configure(protocol_version=wrong), 5004, why=f"with the version {wrong}")
@@ -82,7 +82,7 @@ async def version(stage: Stage) -> None:
 
 @check("tryll.session.again", "SHOULD", "Details")
 async def again(stage: Stage) -> None:
-    """A session may be configured again, and what it has goes on."""
+    """A session can be configured again, and keeps what it has."""
     link = await stage.session()
     agent = await link.agent(canned("say", LINE))
     await link.ask(stage.configure(game_name="another"), m.ConfigureSessionResponse)
@@ -91,7 +91,7 @@ async def again(stage: Stage) -> None:
 
 @check("tryll.session.order", "SHOULD", "Details")
 async def order(stage: Stage) -> None:
-    """Requests that are sent in one go are done in their order: an agent finds the storage that came before it."""
+    """Requests sent together are handled in order: an agent finds the storage created before it."""
     link = await stage.greeted()
     graph = m.GraphDescription((canned("say", storage="lines"),), "say")
     await link.send(
@@ -103,13 +103,13 @@ async def order(stage: Stage) -> None:
     found = {number: await link.answer(number, f"request {number}") for number in (1, 2, 3, 4)}
     made = found[3]
     if not isinstance(made, m.CreateAgentResponse) or not isinstance(found[4], m.Ack):
-        raise Broken(f"the agent was answered by {shown(made)}, and the end of its storage by {shown(found[4])}")
+        raise Broken(f"the agent got {shown(made)}, and the destruction of its storage got {shown(found[4])}")
     same("the answer", ended_well(await link.say(made.agent_id, "hello")).text, LINE)
 
 
 @check("tryll.session.scope", "MUST", "String storage")
 async def scope(stage: Stage) -> None:
-    """Storages and agents belong to their session: another one may use the same names, and does not see them."""
+    """Storages and agents belong to their session: another session can use the same names, and does not see them."""
     one, other = await stage.session(), await stage.session()
     await one.ask(m.CreateStringStorageRequest(0, "lines", ("one",)), m.CreateStringStorageResponse)
     await other.ask(m.CreateStringStorageRequest(0, "lines", ("other",)), m.CreateStringStorageResponse)
@@ -123,7 +123,7 @@ async def scope(stage: Stage) -> None:
 
 @check("tryll.session.half-close", "SHOULD", "Session lifecycle")
 async def half_close(stage: Stage) -> None:
-    """When the client ends its half of the connection, the server closes within 5 s, and leaves no frame cut."""
+    """When the client closes its side of the connection, the server closes within 5 s, without cutting a frame."""
     link = await stage.session()
     agent = await link.agent(canned("say", "x" * LONG_CHARS))
     await link.send(m.SendMessageRequest(7, agent, "hello"), m.ListModelsRequest(8))
@@ -136,7 +136,7 @@ async def half_close(stage: Stage) -> None:
 
 @check("tryll.session.half-close-turn", "SHOULD", "Session lifecycle", "model")
 async def half_close_turn(stage: Stage) -> None:
-    """The same in the middle of a turn: the server closes within 5 s, and leaves no frame cut."""
+    """The same during a turn: the server closes within 5 s, without cutting a frame."""
     link = await stage.thinker()
     agent = await stage.slow(link)
     await link.send(m.SendMessageRequest(0, agent, stage.chatter(600)))
@@ -147,7 +147,7 @@ async def half_close_turn(stage: Stage) -> None:
 
 @check("tryll.session.vanished", "SHOULD", "Transport", "model")
 async def vanished(stage: Stage) -> None:
-    """Clients that vanish in the middle of a turn are no trouble for others."""
+    """Clients that disappear during a turn do not affect others."""
     link = await stage.session()
     agent = await link.agent(canned("say", LINE))
     for _ in range(5):
@@ -161,7 +161,7 @@ async def vanished(stage: Stage) -> None:
 
 @check("tryll.session.engines", "SHOULD", "Details")
 async def engines(stage: Stage) -> None:
-    """An engine that is not in the schema is refused, and the session goes on."""
+    """An engine that is not in the schema is refused, and the session continues."""
     link = await stage.session()
     for kind in ("inference_engine", "stt_engine", "tts_engine", "embedding_engine"):
         await link.refused(stage.configure(**{kind: 200}), 2000, 3000, 5000, 6000, why=f"with {kind} 200")
@@ -176,8 +176,8 @@ async def debug(stage: Stage) -> None:
     await link.send(request)
     found = await link.answer(request.request_id, "DebugCommandRequest")
     if isinstance(found, m.ErrorResponse) and found.code == 5002:
-        raise NotExercised("this server knows no debug commands")
+        raise NotExercised("this server does not support debug commands")
     expect(
         isinstance(found, m.DebugCommandResponse) or (isinstance(found, m.ErrorResponse) and found.code == 5005),
-        f"it was answered by {shown(found)}",
+        f"the answer is {shown(found)}",
     )

@@ -27,7 +27,7 @@ async def _lines(link: Link, storage: str, count: int) -> list[str]:
 
 @check("tryll.storage.list", "MUST", "String storage")
 async def lists(stage: Stage) -> None:
-    """A List is made of strings, and nodes find it by its name, in its order."""
+    """A List consists of strings, and nodes find it by its name, in its order."""
     link = await stage.session()
     await _make(link, "lines", "b", "c", "a")
     same("the lines", await _lines(link, "lines", 4), ["b", "c", "a", "b"])
@@ -35,17 +35,17 @@ async def lists(stage: Stage) -> None:
 
 @check("tryll.storage.map", "MUST", "String storage")
 async def maps(stage: Stage) -> None:
-    """A Map and a Multimap are made of keys and strings; only a Multimap may have a key twice (7003)."""
+    """A Map and a Multimap consist of keys and strings; only a Multimap may repeat a key (7003)."""
     link = await stage.session()
     await _make(link, "map", "1", "2", kind=_MAP, keys=("a", "b"))
     await _make(link, "multimap", "1", "2", kind=_MULTIMAP, keys=("a", "a"))
     request = m.CreateStringStorageRequest(0, "twice", ("1", "2"), "", _MAP, ("a", "a"))
-    await link.refused(request, 7003, why="as a Map with a key twice")
+    await link.refused(request, 7003, why="as a Map with a duplicate key")
 
 
 @check("tryll.storage.sorted", "SHOULD", "Details")
 async def in_order(stage: Stage) -> None:
-    """As a list, a Map and a Multimap are in the order of their keys."""
+    """Used as a list, a Map and a Multimap are sorted by key."""
     link = await stage.session()
     await _make(link, "map", "for c", "for a", "for b", kind=_MAP, keys=("c", "a", "b"))
     await _make(link, "multimap", "b1", "a1", "b2", kind=_MULTIMAP, keys=("b", "a", "b"))
@@ -63,7 +63,7 @@ async def data(stage: Stage) -> None:
         "with more strings than keys": (("1", "2"), _MAP, ("a",)),
         "with more keys than strings": (("1",), _MULTIMAP, ("a", "b")),
         "without strings": ((), _LIST, ()),
-        "as a Map of nothing": ((), _MAP, ()),
+        "as an empty Map": ((), _MAP, ()),
     }
     for why, (strings, kind, keys) in wrong.items():
         await link.refused(m.CreateStringStorageRequest(0, "wrong", strings, "", kind, keys), 7003, why=why)
@@ -83,28 +83,28 @@ async def name(stage: Stage) -> None:
 
 @check("tryll.storage.destroy", "MUST", "String storage")
 async def destroy(stage: Stage) -> None:
-    """`DestroyStringStorageRequest` is answered by `Ack`; agents keep what they have, and the name is free again."""
+    """`DestroyStringStorageRequest` is answered with `Ack`; agents keep what they have, and the name is free again."""
     link = await stage.session()
     await _make(link, "lines", "old")
     agent = await link.agent(canned("say", storage="lines"))
     await link.ask(m.DestroyStringStorageRequest(0, "lines"), m.Ack)
     same("the line of an agent that had it", ended_well(await link.say(agent, "hello")).text, "old")
-    await link.refused(m.DestroyStringStorageRequest(0, "lines"), 7000, why="for a storage that is gone")
+    await link.refused(m.DestroyStringStorageRequest(0, "lines"), 7000, why="for a destroyed storage")
     await _make(link, "lines", "new")
     same("the line of a new agent", await _lines(link, "lines", 1), ["new"])
 
 
 @check("tryll.storage.unknown", "SHOULD", "Details")
 async def unknown(stage: Stage) -> None:
-    """To destroy a storage that never was is refused: 7xxx for strings, 8xxx for embedded ones."""
+    """Destroying a storage that never existed is refused: 7xxx for strings, 8xxx for embedded ones."""
     link = await stage.session()
-    await link.refused(m.DestroyStringStorageRequest(0, "never"), 7000, why="for a storage that never was")
-    await link.refused(m.DestroyEmbeddedStringStorageRequest(0, "never"), 8000, why="for a storage that never was")
+    await link.refused(m.DestroyStringStorageRequest(0, "never"), 7000, why="for a storage that never existed")
+    await link.refused(m.DestroyEmbeddedStringStorageRequest(0, "never"), 8000, why="for a storage that never existed")
 
 
 @check("tryll.storage.outside", "SHOULD", "Details")
 async def outside(stage: Stage) -> None:
-    """Paths that are absolute on any system, or lead out of the storage folder, are refused with 3009."""
+    """Paths that are absolute on any system, or leave the storage folder, are refused with 3009."""
     link = await stage.session()
     for path in OUTSIDE:
         await link.refused(m.CreateStringStorageRequest(0, "lines", (), path), 3009, why=f"with {path!a}")
@@ -114,17 +114,17 @@ async def outside(stage: Stage) -> None:
 
 @check("tryll.storage.missing", "MUST", "Error responses")
 async def missing(stage: Stage) -> None:
-    """A file that is not there is refused: 7003 or 3010 for strings, 8003 or 3010 for embedded ones."""
+    """A file that does not exist is refused: 7003 or 3010 for strings, 8003 or 3010 for embedded ones."""
     link = await stage.session()
     request = m.CreateStringStorageRequest(0, "lines", (), "conform-not-there.txt")
-    await link.refused(request, 7003, 3010, why="with a file that is not there")
+    await link.refused(request, 7003, 3010, why="with a file that does not exist")
     embedded = m.CreateEmbeddedStringStorageRequest(0, "lore", "conform-not-there.json")
-    await link.refused(embedded, 8003, 3010, why="with a file that is not there")
+    await link.refused(embedded, 8003, 3010, why="with a file that does not exist")
 
 
 @check("tryll.storage.files", "MUST", "String storage", "files")
 async def files(stage: Stage) -> None:
-    """A `.txt` file is a List; a `.json` file of `{id, text}` is a Map or a Multimap, which may have an id twice."""
+    """A `.txt` file is a List; a `.json` file of `{id, text}` is a Map or a Multimap, which may repeat an id."""
     folder, at = stage.folder()
     records = [{"id": "b", "text": "for b"}, {"id": "a", "text": "for a"}]
     (folder / "lines.txt").write_bytes(b"\xef\xbb\xbffirst\r\n\n# a remark\nsecond\n")
@@ -146,7 +146,7 @@ async def files(stage: Stage) -> None:
 
 @check("tryll.storage.paths", "SHOULD", "Details", "files")
 async def paths(stage: Stage) -> None:
-    """A node may name a file, of the kind that its name tells: also `.mm.json`, which is a Multimap."""
+    """A node may name a file, whose kind follows from its name: `.mm.json`, for example, is a Multimap."""
     folder, at = stage.folder()
     records = [{"id": "b", "text": "for b"}, {"id": "a", "text": "for a"}, {"id": "b", "text": "also b"}]
     (folder / "lines.txt").write_bytes(b"first\nsecond\n")
@@ -158,7 +158,7 @@ async def paths(stage: Stage) -> None:
 
 @check("tryll.storage.links", "SHOULD", "Details", "files")
 async def links(stage: Stage) -> None:
-    """A link that leads out of the storage folder is refused with 3009; one that stays inside is followed."""
+    """A link out of the storage folder is refused with 3009; one that stays inside is followed."""
     folder, at = stage.folder()
     (folder / "lines.txt").write_bytes(b"first\n")
     (folder / "inside.txt").symlink_to(folder / "lines.txt")
@@ -185,7 +185,7 @@ async def shadow(stage: Stage) -> None:
 
 @check("tryll.embedded.create", "SHOULD", "Details", "mock")
 async def embedded(stage: Stage) -> None:
-    """An embedded storage of strings tells how many records it has, and of how many dimensions."""
+    """An embedded storage of strings reports its numbers of records and of dimensions."""
     link = await stage.session()
     request = m.CreateEmbeddedStringStorageRequest(0, "lore", strings=("a mill", "a bridge"), embedding_model=MOCK)
     made = await link.ask(request, m.CreateEmbeddedStringStorageResponse)
@@ -197,7 +197,7 @@ async def embedded(stage: Stage) -> None:
 
 @check("tryll.embedded.refused", "MUST", "Error responses", "mock")
 async def embedded_refused(stage: Stage) -> None:
-    """Without a name it is 8001, with one that is taken 8002, without records 8003."""
+    """Without a name it gets 8001, with a name that is taken 8002, without records 8003."""
     link = await stage.session()
     request = m.CreateEmbeddedStringStorageRequest(0, "lore", strings=("a",), embedding_model=MOCK)
     await link.refused(request.replace(name=""), 8001, why="without a name")
@@ -208,7 +208,7 @@ async def embedded_refused(stage: Stage) -> None:
 
 @check("tryll.embedded.filter", "SHOULD", "Details", "mock", "files")
 async def filtered(stage: Stage) -> None:
-    """A filter leaves out records before the nearest are taken; one that does not fit is refused with 3007."""
+    """A filter is applied before the nearest records are chosen; one that does not match the fields gets 3007."""
     folder, at = stage.folder()
     records = [
         {"id": str(level), "text": f"the old mill {level}", "metadata": {"level": level}} for level in range(1, 6)
@@ -225,7 +225,7 @@ async def filtered(stage: Stage) -> None:
 
     agent = await link.agent(node(wanted), enable_diagnostics=True)
     told = ended_well(await link.say(agent, "the old mill 1")).complete.debug_info
-    expect("the old mill 5" in told and "the old mill 2" not in told, "records were found that the filter leaves out")
+    expect("the old mill 5" in told and "the old mill 2" not in told, "records were found that the filter excludes")
     for wrong in (wanted.replace("level", "size"), wanted.replace("ge", "like"), "{", wanted.replace("5", '"five"')):
         request = m.CreateAgentRequest(0, m.GraphDescription((node(wrong),), "find"))
         await link.refused(request, 3007, why=f"with the filter {wrong!a}")

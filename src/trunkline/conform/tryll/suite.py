@@ -75,7 +75,7 @@ async def usable(link: Link, why: str) -> None:
     try:
         await link.answer(request.request_id, "SendMessageRequest")
     except Broken as problem:
-        raise Broken(f"after {why} the session is not usable any more: {problem}") from None
+        raise Broken(f"after {why} the session is no longer usable: {problem}") from None
 
 
 def diagnosed(turn: ObservedTurn) -> dict[str, object]:

@@ -16,7 +16,7 @@ QUIET_SECONDS = 0.25
 
 @check("tryll.turn.canned", "MUST", "Streaming answers")
 async def line(stage: Stage) -> None:
-    """A turn is `AnswerText` frames, the last of them final, then `TurnComplete`; both name the agent."""
+    """A turn consists of `AnswerText` frames, the last one final, then `TurnComplete`; both name the agent."""
     link = await stage.session()
     agent = await link.agent(canned("say", LINE))
     turn = ended_well(await link.say(agent, "hello"))
@@ -37,7 +37,7 @@ async def request_id(stage: Stage) -> None:
 
 @check("tryll.turn.no-text", "MUST", "Streaming answers")
 async def no_text(stage: Stage) -> None:
-    """A turn without text still has one final `AnswerText`, which is empty."""
+    """A turn without text still has one final, empty `AnswerText`."""
     link = await stage.session()
     agent = await link.agent(guard("guard", "no such thing"))
     turn = ended_well(await link.say(agent, "hello"))
@@ -54,16 +54,16 @@ async def empty_message(stage: Stage) -> None:
 
 @check("tryll.turn.long", "MUST", "Framing")
 async def long(stage: Stage) -> None:
-    """A message and an answer of a million characters come through whole, in frames that are not too large."""
+    """A message and an answer of a million characters arrive complete, in frames that are not too large."""
     link = await stage.session()
     agent = await link.agent(canned("say", "y" * LONG_CHARS))
     turn = ended_well(await link.say(agent, "x" * LONG_CHARS))
-    expect(turn.text == "y" * LONG_CHARS, f"of {LONG_CHARS} characters {len(turn.text)} came, or others")
+    expect(turn.text == "y" * LONG_CHARS, f"of {LONG_CHARS} characters {len(turn.text)} arrived, or different ones")
 
 
 @check("tryll.turn.unicode", "MUST", "Streaming answers")
 async def letters(stage: Stage) -> None:
-    """Text of any script, marks and line ends come back as they were sent."""
+    """Text in any script, combining marks and line ends are returned as they were sent."""
     text = "Grüße, \N{GRINNING FACE} e\N{COMBINING ACUTE ACCENT} \u05d0\u0628\u4e2d \x7f\x01\t\r\n\u2028{{x}} & <b>"
     link = await stage.session()
     agent = await link.agent(canned("say", text))
@@ -72,7 +72,7 @@ async def letters(stage: Stage) -> None:
 
 @check("tryll.turn.several", "MUST", "Streaming answers")
 async def several(stage: Stage) -> None:
-    """Two nodes that say something in one turn make one final `AnswerText`, not two."""
+    """Two nodes that answer in one turn make one final `AnswerText`, not two."""
     link = await stage.session()
     agent = await link.agent(canned("first", "One.", exit="second"), canned("second", "Two."))
     turn = ended_well(await link.say(agent, "hello"))
@@ -82,7 +82,7 @@ async def several(stage: Stage) -> None:
 
 @check("tryll.turn.so-far", "MUST", "Streaming answers")
 async def so_far(stage: Stage) -> None:
-    """A frame that is no delta holds all that the turn has answered so far, whichever nodes have."""
+    """A frame that is not a delta holds everything the turn has answered so far, from whichever nodes."""
     link = await stage.session()
     nodes = (canned("first", "One.", exit="second"), canned("second", "Two.", exit="third"), canned("third", "Three."))
     turn = ended_well(await link.say(await link.agent(*nodes), "hello"))
@@ -105,7 +105,7 @@ async def no_diagnostics(stage: Stage) -> None:
 
 @check("tryll.turn.diagnostics", "MUST", "Streaming answers")
 async def diagnostics(stage: Stage) -> None:
-    """With `enable_diagnostics`, `debug_info` is a JSON object that names the nodes that were run."""
+    """With `enable_diagnostics`, `debug_info` is a JSON object that names the nodes that ran."""
     link = await stage.session()
     nodes = (guard("gate-keeper", "nothing", passed="speaker"), canned("speaker", LINE), canned("never-run", LINE))
     turn = ended_well(await link.say(await link.agent(*nodes, enable_diagnostics=True), "hello"))
@@ -115,29 +115,29 @@ async def diagnostics(stage: Stage) -> None:
 
 @check("tryll.turn.failed", "MUST", "Error responses")
 async def failed(stage: Stage) -> None:
-    """A failure inside a turn ends it with status Error, and no `ErrorResponse`."""
+    """A failure within a turn ends it with status Error, without an `ErrorResponse`."""
     link = await stage.session()
     ring = (_instruction("one", "two"), _instruction("two", "one"))
     agent = await link.agent(*ring, enable_diagnostics=True)
     for _ in range(2):
         ended_well(await link.say(agent, "hello"), m.TurnStatus.ERROR)
     stray = [shown(each) for each in await link.quiet(0.05)]
-    expect(not stray, f"beside the turn came {stray}")
+    expect(not stray, f"besides the turn there was {stray}")
 
 
 @check("tryll.turn.why", "SHOULD", "Error responses")
 async def why(stage: Stage) -> None:
-    """With `enable_diagnostics`, `debug_info` of a turn that failed has the number of the error."""
+    """With `enable_diagnostics`, `debug_info` of a failed turn contains the error code."""
     link = await stage.session()
     agent = await link.agent(_instruction("one", "one"), enable_diagnostics=True)
     turn = ended_well(await link.say(agent, "hello"), m.TurnStatus.ERROR)
     told = jsontext.dumps(diagnosed(turn)).decode()
-    expect("4003" in told, f"a turn without end does not tell 4003, but {told[:160]!a}")
+    expect("4003" in told, f"an endless turn does not report 4003, but {told[:160]!a}")
 
 
 @check("tryll.turn.steps", "SHOULD", "Details")
 async def steps(stage: Stage) -> None:
-    """A turn may run `max_steps_per_turn` nodes, 64 unless the agent says otherwise, and no more."""
+    """A turn can run at most `max_steps_per_turn` nodes, by default 64."""
     link = await stage.session()
     for most, given in ((64, 0), (5, 5)):
         chain = [_instruction(f"n{number}", f"n{number + 1}") for number in range(most - 1)]
@@ -150,7 +150,7 @@ async def steps(stage: Stage) -> None:
 
 @check("tryll.turn.stream", "SHOULD", "Streaming answers", "model")
 async def stream(stage: Stage) -> None:
-    """A node that streams sends its answer in several deltas; the turn counts its tokens."""
+    """A streaming node sends its answer in several deltas; the turn counts its tokens."""
     link = await stage.thinker()
     turn = ended_well(await link.say(await stage.slow(link), stage.chatter(8)))
     expect(len(turn.answers) > 1, "the answer came in one frame")
@@ -161,7 +161,7 @@ async def stream(stage: Stage) -> None:
 
 @check("tryll.turn.whole", "SHOULD", "Streaming answers", "model")
 async def whole(stage: Stage) -> None:
-    """A node that does not stream sends its answer in one frame, which is no delta."""
+    """A node that does not stream sends its answer in one frame, which is not a delta."""
     link = await stage.thinker()
     turn = ended_well(await link.say(await stage.slow(link, stream=False), stage.chatter(8)))
     texts = [answer for answer in turn.answers if answer.text]
@@ -171,7 +171,7 @@ async def whole(stage: Stage) -> None:
 
 @check("tryll.turn.busy", "MUST", "Session lifecycle", "model")
 async def busy(stage: Stage) -> None:
-    """A second message during a turn is refused with 3004, and the running turn goes on undisturbed."""
+    """A second message during a turn is refused with 3004, and the running turn is not affected."""
     link = await stage.thinker()
     agent = await stage.slow(link)
     first = await _begin(stage, link, agent, 40)
@@ -195,20 +195,20 @@ async def change(stage: Stage) -> None:
 
 @check("tryll.turn.parallel", "MUST", "Session lifecycle", "model")
 async def parallel(stage: Stage) -> None:
-    """Turns of different agents run side by side: a quick one ends while a slow one of the same session goes on."""
+    """Turns of different agents run concurrently: a quick one ends while a slow one in the same session continues."""
     link = await stage.thinker()
     slow, quick = await stage.slow(link), await link.agent(canned("say", LINE))
     first = await _begin(stage, link, slow, 60)
     for _ in range(3):
         same("the quick answer", ended_well(await link.say(quick, "hello")).text, LINE)
     over = [message for message in await link.quiet(0) if isinstance(message, m.TurnComplete)]
-    expect(not over, "the quick turns waited until the slow one was over")
+    expect(not over, "the quick turns waited for the slow one to end")
     same("the request id of the slow one", (await link.turn(slow, first)).complete.request_id, first)
 
 
 @check("tryll.turn.destroyed", "SHOULD", "Details", "model")
 async def destroyed(stage: Stage) -> None:
-    """`DestroyAgent` during a turn: final text, `TurnComplete` as cancelled, `Ack`; then nothing of that agent."""
+    """`DestroyAgent` during a turn: final text, `TurnComplete` as cancelled, `Ack`; then nothing more from it."""
     link = await stage.thinker()
     agent = await stage.slow(link)
     await _begin(stage, link, agent, 400)
@@ -221,7 +221,7 @@ async def destroyed(stage: Stage) -> None:
     text, complete = frames[-3:-1]
     expect(isinstance(text, m.AnswerText) and text.is_final, f"before `TurnComplete` came {shown(text)}")
     same("the status", getattr(complete, "status", None), m.TurnStatus.CANCELLED)
-    await link.refused(m.SendMessageRequest(0, agent, "hello"), 3002, why="for an agent that was destroyed")
+    await link.refused(m.SendMessageRequest(0, agent, "hello"), 3002, why="for a destroyed agent")
     late = [each for each in await link.quiet(QUIET_SECONDS) if getattr(each, "agent_id", 0) == agent]
     expect(not late, f"after `Ack` came {shown(late[0]) if late else ''}")
 
@@ -237,5 +237,5 @@ async def _begin(stage: Stage, link: Link, agent: int, words: int) -> int:
     found = await link.take(
         lambda message: isinstance(message, m.AnswerText | m.ErrorResponse | m.TurnComplete), "text of the answer"
     )
-    expect(isinstance(found, m.AnswerText), f"a long turn began with {shown(found)}")
+    expect(isinstance(found, m.AnswerText), f"a long turn started with {shown(found)}")
     return request_id

@@ -17,7 +17,7 @@ _NEWER_FIELDS = 40
 
 @check("tryll.verify.offsets", "SHOULD", "Framing")
 async def offsets(stage: Stage) -> None:
-    """Offsets and vtables that lead out of the frame, or nowhere, are answered with 5001, and nothing breaks."""
+    """Offsets and vtables that point outside the frame, or nowhere, get 5001, and do no harm."""
     made = raw.send(71, NOBODY, b"hello")
     size = len(made.data)
     text = made.places[2]
@@ -28,12 +28,12 @@ async def offsets(stage: Stage) -> None:
     frames += [made.but(made.vtable, "H", wrong) for wrong in (3, 0xFFFE)]
     frames += [made.but(made.slot(position), "H", 0xFFF0) for position in (0, 1, 2)]
     frames += [made.but(text, "I", wrong) for wrong in (size, 2**31, 2**32 - 1)]
-    await _refuses(await stage.session(), frames, "a frame whose offsets lead nowhere")
+    await _refuses(await stage.session(), frames, "a frame whose offsets point nowhere")
 
 
 @check("tryll.verify.lengths", "SHOULD", "Framing")
 async def lengths(stage: Stage) -> None:
-    """Strings and vectors that claim to be longer than the frame are answered with 5001, and nothing breaks."""
+    """Strings and vectors that claim to be longer than the frame get 5001, and do no harm."""
     made = raw.send(72, NOBODY, b"hello")
     frames = [made.but(made.targets[2], "I", wrong) for wrong in (2**32 - 1, 2**31, len(made.data))]
     listed = raw.strings(73, b"lines", (b"one", b"two"))
@@ -44,7 +44,7 @@ async def lengths(stage: Stage) -> None:
 
 @check("tryll.verify.utf8", "SHOULD", "Framing")
 async def utf8(stage: Stage) -> None:
-    """Text that is not UTF-8 is answered with 5001, wherever it stands."""
+    """Text that is not UTF-8 gets 5001, wherever it occurs."""
     frames = [raw.send(74, NOBODY, text).data for text in _NO_UTF8]
     frames += [raw.strings(75, text, (b"one",)).data for text in _NO_UTF8]
     frames += [raw.strings(76, b"lines", (b"one", text)).data for text in _NO_UTF8]
@@ -53,17 +53,17 @@ async def utf8(stage: Stage) -> None:
 
 @check("tryll.verify.unknown-tag", "SHOULD", "Message types")
 async def unknown_tag(stage: Stage) -> None:
-    """A message of a kind that is not in the schema is answered with 5002, and the session stays usable."""
+    """A message type that is not in the schema gets 5002, and the session stays usable."""
     link = await stage.session()
     for tag in raw.UNKNOWN_TAGS:
         await link.send_bytes(raw.frame(raw.sketch(tag, {0: ("Q", 77)}).data), f"a message with the tag {tag}")
         await link.error(5002, why=f"a message with the tag {tag}")
-    await usable(link, "a message of an unknown kind")
+    await usable(link, "a message of an unknown type")
 
 
 @check("tryll.verify.server-only", "SHOULD", "Message types")
 async def server_only(stage: Stage) -> None:
-    """What only a server may say is answered with 5001 or 5002, and the session stays usable."""
+    """Messages that only a server may send get 5001 or 5002, and the session stays usable."""
     link = await stage.session()
     for tag in raw.SERVER_ONLY:
         await link.send_bytes(raw.frame(raw.sketch(tag, {}).data), f"a server's message, tag {tag}")
@@ -73,7 +73,7 @@ async def server_only(stage: Stage) -> None:
 
 @check("tryll.verify.no-body", "SHOULD", "Message types")
 async def no_body(stage: Stage) -> None:
-    """A message without a body, or whose tag is NONE, is answered with 5001 or 5002."""
+    """A message without a body, or with the tag NONE, gets 5001 or 5002."""
     made = raw.send(78, NOBODY, b"hello")
     link = await stage.session()
     # The root's vtable has the tag first, then the body.
@@ -86,7 +86,7 @@ async def no_body(stage: Stage) -> None:
 
 @check("tryll.verify.unknown-node", "SHOULD", "GraphDescription shape")
 async def unknown_node(stage: Stage) -> None:
-    """A node of a kind that is not in the schema is answered with 5002 (or 3003), and no agent is made."""
+    """A node type that is not in the schema gets 5002 (or 3003), and no agent is created."""
     link = await stage.session()
     payload = encode(m.CreateAgentRequest(79, m.GraphDescription((canned("say", LINE),), "say")))
     at = _tag_of_node(payload)
@@ -97,7 +97,7 @@ async def unknown_node(stage: Stage) -> None:
 
 @check("tryll.verify.aliases", "SHOULD", "Details")
 async def aliases(stage: Stage) -> None:
-    """Frames that refer to one text a hundred thousand times over are answered soon, whatever the answer."""
+    """Frames that refer to one text a hundred thousand times are answered quickly, whatever the answer."""
     link = await stage.session()
     for number, (count, size) in enumerate(((100_000, 600_000), (200_000, 1_000), (250_000, 0)), 81):
         await link.send_bytes(raw.frame(raw.aliased(number, count, size)), "one text again and again")
@@ -108,7 +108,7 @@ async def aliases(stage: Stage) -> None:
 
 @check("tryll.verify.newer", "MUST", "String storage")
 async def newer(stage: Stage) -> None:
-    """Fields beyond those of the schema, as a newer client has them, are passed over."""
+    """Fields beyond the schema, as a newer client sends them, are ignored."""
     link = await stage.session()
     agent = await link.agent(canned("say", LINE))
     fields: dict[int, raw.Field] = {0: ("Q", 84), 1: ("Q", agent), 2: b"hello", 30: b"later", 31: ("Q", 7)}
@@ -119,7 +119,7 @@ async def newer(stage: Stage) -> None:
 
 @check("tryll.verify.older", "MUST", "String storage")
 async def older(stage: Stage) -> None:
-    """Fields that an older client leaves out have their defaults: a storage without `kind` and `keys` is a List."""
+    """Fields that an older client omits have their defaults: a storage without `kind` and `keys` is a List."""
     link = await stage.greeted()
     token: dict[int, raw.Field] = {9: stage.target.token.encode()} if stage.target.token else {}
     await link.send_bytes(raw.frame(raw.sketch(raw.CONFIGURE, token).data), "an empty ConfigureSessionRequest")

@@ -27,7 +27,7 @@ async def _ear(stage: Stage, link: Link | None = None, **options: Any) -> tuple[
     link = link or await stage.session()
     found = await has(link, "voice", m.CreateVoiceInputRequest(0, MOCK).replace(**options))
     if not isinstance(found, m.CreateVoiceInputResponse) or not found.voice_input_id:
-        raise Broken(f"`CreateVoiceInputRequest` was answered by {shown(found)}")
+        raise Broken(f"`CreateVoiceInputRequest` got {shown(found)}")
     return link, found.voice_input_id
 
 
@@ -55,7 +55,7 @@ async def _until_final(link: Link, ear: int) -> list[m.WireTranscriptUpdate]:
 
 @check("tryll.voice.words", "MAY", "Voice input and transcripts", "mock")
 async def words(stage: Stage) -> None:
-    """What is loud becomes words: `SpeechStart` before any text, partials within the final text, one final."""
+    """Loud sound becomes words: `SpeechStart` before any text, partials contained in the final text, one final."""
     link, ear = await _ear(stage)
     await _begin(link, ear)
     await _hear(link, ear, SILENT, *[LOUD] * 4, SILENT)
@@ -72,7 +72,7 @@ async def words(stage: Stage) -> None:
 
 @check("tryll.voice.silence", "MAY", "Voice input and transcripts", "mock")
 async def silence(stage: Stage) -> None:
-    """Silence has no text, and the end of the utterance still gives one `UtteranceFinal`."""
+    """Silence has no text, and ending the utterance still produces one `UtteranceFinal`."""
     link, ear = await _ear(stage)
     await _begin(link, ear)
     await _hear(link, ear, *[SILENT] * 5, b"")
@@ -82,7 +82,7 @@ async def silence(stage: Stage) -> None:
 
 @check("tryll.voice.hands-free", "MAY", "Voice input and transcripts", "mock")
 async def hands_free(stage: Stage) -> None:
-    """Hands-free, a pause after speech closes the utterance, and silence before it does not."""
+    """In hands-free mode, a pause after speech ends the utterance; silence before it does not."""
     link, ear = await _ear(stage, vad_min_silence_ms=300)
     await _begin(link, ear, auto_finish_on_silence=True)
     await _hear(link, ear, *[SILENT] * 6, LOUD, LOUD, *[SILENT] * 5)
@@ -91,7 +91,7 @@ async def hands_free(stage: Stage) -> None:
 
 @check("tryll.voice.cancel", "MAY", "Voice input and transcripts", "mock")
 async def cancelled(stage: Stage) -> None:
-    """A cancelled utterance gives no `UtteranceFinal`, and the next one begins with the first word."""
+    """A cancelled utterance produces no `UtteranceFinal`, and the next one starts with the first word."""
     link, ear = await _ear(stage)
     await _begin(link, ear)
     await _hear(link, ear, LOUD, LOUD)
@@ -106,7 +106,7 @@ async def cancelled(stage: Stage) -> None:
 
 @check("tryll.voice.segments", "MAY", "Voice input and transcripts", "mock")
 async def segments(stage: Stage) -> None:
-    """A pause closes a segment with `SegmentFinal`; the final text is the segments, joined by one space."""
+    """A pause ends a segment with `SegmentFinal`; the final text is the segments, joined by single spaces."""
     link, ear = await _ear(stage, vad_min_silence_ms=300)
     await _begin(link, ear)
     await _hear(link, ear, LOUD, LOUD, *[SILENT] * 5, LOUD, LOUD, LOUD, *[SILENT] * 5)
@@ -119,7 +119,7 @@ async def segments(stage: Stage) -> None:
 
 @check("tryll.voice.pieces", "MAY", "Voice input and transcripts", "mock")
 async def pieces(stage: Stage) -> None:
-    """How sound is cut into frames does not change what is heard; sound while nobody listens is dropped."""
+    """How sound is divided into frames does not change the result; sound between utterances is dropped."""
     link, ear = await _ear(stage)
     sound = SILENT + LOUD * 3 + SILENT
     await _hear(link, ear, LOUD)
@@ -132,7 +132,7 @@ async def pieces(stage: Stage) -> None:
 
 @check("tryll.voice.order", "MAY", "Voice input and transcripts", "mock")
 async def in_order(stage: Stage) -> None:
-    """Frames of one voice input are handled in their order: a beginning right behind an end waits for it."""
+    """Frames of one voice input are handled in order: a begin right after an end waits for it."""
     link, ear = await _ear(stage)
     begin = m.BeginUtteranceRequest(0, ear, auto_finish_on_silence=False)
     one, two = (m.AudioBufferFrame(ear, LOUD), m.AudioBufferFrame(ear, LOUD * 2))
@@ -148,7 +148,7 @@ async def in_order(stage: Stage) -> None:
 
 @check("tryll.voice.format", "MAY", "Voice input and transcripts", "mock")
 async def formats(stage: Stage) -> None:
-    """Sound of another format than 16 bits, one or two channels, 8 to 48 kHz is refused with 4101."""
+    """Sound other than 16 bits, one or two channels, 8 to 48 kHz is refused with 4101."""
     link, _ = await _ear(stage)
     for wrong in ({"bits_per_sample": 8}, {"channels": 3}, {"channels": 0}, {"sample_rate": 7999},
                   {"sample_rate": 48001}):  # fmt: skip
@@ -160,7 +160,7 @@ async def formats(stage: Stage) -> None:
 
 @check("tryll.voice.states", "MAY", "Voice input and transcripts", "mock")
 async def states(stage: Stage) -> None:
-    """An utterance that is there is 4103, one that is not 4104, and a voice input that is not there 4102."""
+    """Beginning a second utterance gets 4103, ending one that does not exist 4104, and an unknown voice input 4102."""
     link, ear = await _ear(stage)
     for kind in (m.EndUtteranceRequest, m.CancelUtteranceRequest):
         await link.refused(kind(0, ear), 4104, why="while it does not listen")
@@ -172,9 +172,9 @@ async def states(stage: Stage) -> None:
             m.BeginUtteranceRequest(0, id), m.EndUtteranceRequest(0, id), m.CancelUtteranceRequest(0, id),
             m.DestroyVoiceInputRequest(0, id),
         ):  # fmt: skip
-            await asker.refused(request, 4102, why="for a voice input that is not there")
+            await asker.refused(request, 4102, why="for a voice input that does not exist")
     await link.ask(m.DestroyVoiceInputRequest(0, ear), m.Ack)
-    await link.refused(m.EndUtteranceRequest(0, ear), 4102, why="for a voice input that was destroyed")
+    await link.refused(m.EndUtteranceRequest(0, ear), 4102, why="for a destroyed voice input")
 
 
 @check("tryll.voice.unconfigured", "MAY", "Session lifecycle", "mock")
@@ -182,12 +182,12 @@ async def unconfigured(stage: Stage) -> None:
     """Before the session is configured, a voice input is refused with 2002."""
     link = await stage.greeted()
     found = await has(link, "voice", m.CreateVoiceInputRequest(0, MOCK))
-    expect(isinstance(found, m.ErrorResponse) and found.code == 2002, f"it was answered by {shown(found)}")
+    expect(isinstance(found, m.ErrorResponse) and found.code == 2002, f"it got {shown(found)}")
 
 
 @check("tryll.voice.autosend", "MAY", "Voice input and transcripts", "mock")
 async def autosend(stage: Stage) -> None:
-    """What was heard goes to the agent once, behind the final text, as a turn with the request id 0."""
+    """The recognized text is sent to the agent once, after the final text, as a turn with request id 0."""
     link, ear = await _ear(stage)
     agent = await link.agent(m.NodeDescription("say", m.GenerateParams(MOCK)))
     await _begin(link, ear, agent_id=agent)
@@ -206,7 +206,7 @@ async def autosend(stage: Stage) -> None:
 
 @check("tryll.voice.too-long", "MAY", "Voice input and transcripts", "mock")
 async def too_long(stage: Stage) -> None:
-    """An utterance with more sound than `max_utterance_ms` is ended with 4105, once, and there is no final text."""
+    """An utterance with more sound than `max_utterance_ms` ends with 4105, once, and without a final text."""
     link, ear = await _ear(stage)
     await _begin(link, ear, max_utterance_ms=300)
     await _hear(link, ear, *[LOUD] * 6)
@@ -215,13 +215,13 @@ async def too_long(stage: Stage) -> None:
         raise Broken(f"it was ended with {shown(found)}")
     kinds = [each for each in await link.quiet(QUIET_SECONDS) if not isinstance(each, m.WireTranscriptUpdate)
              or each.kind == _KINDS.UTTERANCE_FINAL]  # fmt: skip
-    expect(not kinds, "more came behind 4105")
+    expect(not kinds, "more came after 4105")
     await _begin(link, ear)
 
 
 @check("tryll.voice.mute", "MAY", "Streaming answers", "mock")
 async def mute(stage: Stage) -> None:
-    """With the Mock voice, a node that speaks gives its text as usual, and no sound."""
+    """With the Mock voice, a node that speaks produces its text as usual, and no sound."""
     link, _ = await _ear(stage)
     speaking = m.NodeDescription("say", m.GenerateAndSpeakParams(MOCK, MOCK))
     agent = await link.agent(speaking)
@@ -235,18 +235,18 @@ async def mute(stage: Stage) -> None:
 
 @check("tryll.voice.nobody", "MAY", "Voice input and transcripts", "mock")
 async def nobody(stage: Stage) -> None:
-    """To listen for an agent that is not there is refused with 3001, or 3002 if it was; the input stays idle."""
+    """Listening for an unknown agent is refused with 3001, or 3002 if it was destroyed; the input stays idle."""
     link, ear = await _ear(stage)
     agent = await link.agent(canned("say", LINE))
     await link.ask(m.DestroyAgentRequest(0, agent), m.Ack)
-    await link.refused(m.BeginUtteranceRequest(0, ear, NOBODY), 3001, why="for an agent that never was")
-    await link.refused(m.BeginUtteranceRequest(0, ear, agent), 3002, why="for an agent that was destroyed")
+    await link.refused(m.BeginUtteranceRequest(0, ear, NOBODY), 3001, why="for an agent that never existed")
+    await link.refused(m.BeginUtteranceRequest(0, ear, agent), 3002, why="for a destroyed agent")
     await _begin(link, ear)
 
 
 @check("tryll.voice.hotwords", "MAY", "Voice input and transcripts", "mock")
 async def hotwords(stage: Stage) -> None:
-    """Hotwords in a file that is not there are refused with 3010, in one outside of the folder with 3009."""
+    """A hotwords file that does not exist is refused with 3010, and one outside the folder with 3009."""
     link, _ = await _ear(stage)
     for path, code in (("conform-not-there.txt", 3010), ("../conform.txt", 3009), ("/etc/hostname", 3009)):
         request = m.CreateVoiceInputRequest(0, MOCK, hotwords_storage_path=path)
@@ -255,7 +255,7 @@ async def hotwords(stage: Stage) -> None:
 
 @check("tryll.voice.busy", "MAY", "Voice input and transcripts", "mock")
 async def busy(stage: Stage) -> None:
-    """Without `barge_in`, what was heard for a busy agent is refused with 3004, id 0; the turn goes on."""
+    """Without `barge_in`, text recognized for a busy agent gets 3004 with request id 0; the turn continues."""
     link, ear = await _ear(stage)
     agent = await link.agent(m.NodeDescription("say", m.GenerateParams(SLOW, stream=True)))
     await link.send(m.SendMessageRequest(7, agent, "one two three four five six seven eight nine ten " * 3))
@@ -268,12 +268,12 @@ async def busy(stage: Stage) -> None:
         found, m.ErrorResponse) else ()  # fmt: skip
     same("the error", told, (0, 3004, agent, ear))
     turn = ended_well(await link.turn(agent))
-    same("the request id of the turn that went on", turn.complete.request_id, 7)
+    same("the request id of the turn that continued", turn.complete.request_id, 7)
 
 
 @check("tryll.voice.barge-in", "MAY", "Voice input and transcripts", "mock")
 async def barge_in(stage: Stage) -> None:
-    """With `barge_in`, speech ends the running turn as cancelled, and what was heard is answered instead."""
+    """With `barge_in`, speech cancels the running turn, and the recognized text is answered instead."""
     link, ear = await _ear(stage)
     agent = await link.agent(m.NodeDescription("say", m.GenerateParams(SLOW, stream=True)))
     await link.send(m.SendMessageRequest(7, agent, "and so on " * 200))

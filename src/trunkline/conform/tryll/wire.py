@@ -16,14 +16,14 @@ _IN_TURN = (4001, 4002, 4003)
 
 @SUITE.judge("tryll.wire.frames", "MUST", "Framing")
 def frames(record: Record) -> Judgement:
-    """Every frame of the server is a message of the schema, whole, and no larger than 1,048,576 bytes."""
+    """Every frame from the server is a complete message of the schema, no larger than 1,048,576 bytes."""
     heard = list(_heard(record))
     return Judgement(len(heard), next((each.problem for each in heard if each.problem), None))
 
 
 @SUITE.judge("tryll.wire.direction", "MUST", "Message types")
 def direction(record: Record) -> Judgement:
-    """A server sends only what a server may say, and `SessionReady` once, first."""
+    """The server sends only server messages, and `SessionReady` exactly once, first."""
     messages = list(_messages(record))
     for number, message in enumerate(messages):
         if not isinstance(message, m.FromServer):
@@ -35,14 +35,14 @@ def direction(record: Record) -> Judgement:
 
 @SUITE.judge("tryll.wire.one-final", "MUST", "Streaming answers")
 def one_final(record: Record) -> Judgement:
-    """Each turn has exactly one final `AnswerText`, its last, and exactly one `TurnComplete` behind it."""
+    """Each turn has exactly one final `AnswerText`, its last, and exactly one `TurnComplete` after it."""
     looked_at = 0
     over: dict[int, bool] = {}
     for message in _messages(record):
         if isinstance(message, m.AnswerText):
             looked_at += 1
             if over.get(message.agent_id):
-                return Judgement(looked_at, f"behind the final text of a turn came {shown(message)}")
+                return Judgement(looked_at, f"after the final text of a turn came {shown(message)}")
             over[message.agent_id] = message.is_final
         elif isinstance(message, m.TurnComplete):
             looked_at += 1
@@ -53,7 +53,7 @@ def one_final(record: Record) -> Judgement:
 
 @SUITE.judge("tryll.wire.turn-errors", "MUST", "Error responses")
 def turn_errors(record: Record) -> Judgement:
-    """A failure inside a turn (4001 to 4003) is no `ErrorResponse`; nor is a number of a client's own (1xxx)."""
+    """Failures within a turn (4001 to 4003) and client codes (1xxx) are never sent as an `ErrorResponse`."""
     errors = [message for message in _messages(record) if isinstance(message, m.ErrorResponse)]
     wrong = [each for each in errors if each.code in _IN_TURN or each.code // 1000 <= 1]
     return Judgement(len(errors), f"the server sent {shown(wrong[0])}" if wrong else None)
@@ -69,7 +69,7 @@ def reasons(record: Record) -> Judgement:
 
 @SUITE.judge("tryll.wire.progress", "MUST", "Session lifecycle")
 def progress(record: Record) -> Judgement:
-    """Only a download that was asked for ends with `DownloadComplete`; `percent` goes from 0 to 100."""
+    """Only a requested download ends with `DownloadComplete`; `percent` goes from 0 to 100."""
     messages = list(_messages(record))
     # The kit asks for no download of a model that is there to be had.
     wrong: list[m.Message] = [each for each in messages if isinstance(each, m.DownloadComplete)]

@@ -56,7 +56,9 @@ async def _interrupted(stage: Stage, problem: Problem) -> None:
         if found is not None:
             raise Broken(found)
         return
-    raise NotExercised("the answer was over before SIGTERM could cut it off; the prompt `long` asks for a long one")
+    raise NotExercised(
+        "the answer was finished before SIGTERM could interrupt it; the prompt `long` must ask for a long one"
+    )
 
 
 async def _wait_for_the_moment(stage: Stage, turning: Turning, silence: float | None) -> float:
@@ -88,7 +90,7 @@ async def _no_problem(turning: Turning, heard: EndedTurn) -> str | None:
 
 @in_both("term.prompt", "SHOULD", "Timeout")
 async def sigterm_ends_it(stage: Stage) -> None:
-    """After SIGTERM the agent exits promptly, in the middle of an answer."""
+    """After SIGTERM the agent exits promptly, even during an answer."""
     await _interrupted(stage, _no_problem)
 
 
@@ -104,7 +106,7 @@ async def sigterm_has_its_status(stage: Stage) -> None:
 
 @in_both("term.flushed", "SHOULD", "Timeout")
 async def what_was_said_is_whole(stage: Stage) -> None:
-    """After SIGTERM what was said is whole: no line is cut off in the middle."""
+    """After SIGTERM the output is complete: no line is cut off."""
 
     async def problem(turning: Turning, heard: EndedTurn) -> str | None:
         if turning.process.record.unfinished:
@@ -124,35 +126,35 @@ async def _left(turning: Turning) -> bool:
             return True
         await asyncio.sleep(_LOOK_SECONDS)
     if left is None:
-        raise NotExercised("this system does not tell which processes there are")
+        raise NotExercised("this system does not list its processes")
     return False
 
 
 @in_both("term.children", "SHOULD", "Timeout")
 async def sigterm_ends_children(stage: Stage) -> None:
-    """After SIGTERM nothing that the agent started goes on."""
+    """After SIGTERM nothing that the agent started keeps running."""
 
     async def problem(turning: Turning, heard: EndedTurn) -> str | None:
-        return "a process that the agent started still runs" if await _left(turning) else None
+        return "a process that the agent started is still running" if await _left(turning) else None
 
     await _interrupted(stage, problem)
 
 
 @in_both("exit.children", "SHOULD", "Exit codes")
 async def nothing_is_left(stage: Stage) -> None:
-    """When a turn is over, nothing that the agent started goes on."""
+    """When a turn is over, nothing that the agent started keeps running."""
     turning = await stage.begin(TurnRequest(stage.prompt("hello")))
     if await turning.heard(stage.target.timeout) is None:
         raise NotExercised("the turn does not end")
     if await _left(turning):
-        raise Broken("a process that the agent started still runs")
+        raise Broken("a process that the agent started is still running")
 
 
 @in_both("error.told", "SHOULD", "Errors")
 async def failures_are_told(stage: Stage) -> None:
-    """A turn that fails says why, in an error for the user."""
+    """A turn that fails gives the user an error with the reason."""
     heard = await stage.take(TurnRequest(stage.prompt("fail")))
     if not heard.failed():
-        raise NotExercised("the turn did not fail; the prompt `fail` is to make it fail")
+        raise NotExercised("the turn did not fail; the prompt `fail` must make it fail")
     if not (heard.error or "").strip():
         raise Broken(f"the exit status is {heard.exit_code}, and no error says why")

@@ -43,7 +43,7 @@ def _each(record: Record, problem: Callable[[Event], str | None]) -> Judgement:
 
 @NEW.judge("ap4.line.event", "MUST", "0.4")
 def lines_are_events(record: Record) -> Judgement:
-    """Every line is a JSON object in UTF-8 whose `type` is one of the protocol's."""
+    """Every line is a JSON object in UTF-8 whose `type` is defined by the protocol."""
     lines = [line for line in lines_of(record) if line.strip()]
     wrong = next((line for line in lines if event_of(line) is None), None)
     if wrong is None:
@@ -66,7 +66,7 @@ def texts_are_texts(record: Record) -> Judgement:
 
 @NEW.judge("ap4.event.session", "MUST", "0.4")
 def ids_are_ids(record: Record) -> Judgement:
-    """`session_id`, where it is given, is a string that can be an id: no slash, no control character."""
+    """`session_id`, if present, is a string that can be an id: no slash, no control character."""
 
     def problem(event: Event) -> str | None:
         value = event.get("session_id", "")
@@ -78,7 +78,7 @@ def ids_are_ids(record: Record) -> Judgement:
 
 @NEW.judge("ap4.event.same-session", "MUST", "0.4")
 def ids_do_not_change(record: Record) -> Judgement:
-    """All events of a turn carry one `session_id`: a bridge takes the first."""
+    """All events of a turn carry the same `session_id`: a bridge takes the first."""
     events = _events(record)
     ids = {event["session_id"] for event in events if isinstance(event.get("session_id"), str) and event["session_id"]}
     return Judgement(len(events), f"the ids {', '.join(sorted(ids))!a} in one turn" if len(ids) > 1 else None)
@@ -94,7 +94,7 @@ def there_is_one_result(record: Record) -> Judgement:
 
 @NEW.judge("ap4.event.result", "SHOULD", "0.4")
 def success_has_a_result(record: Record) -> Judgement:
-    """A turn that succeeds has a `result`: it is all that a bridge without streaming reads."""
+    """A successful turn has a `result`: a bridge without streaming reads nothing else."""
     events = _events(record)
     if record.was_killed or record.exit_code != 0 or any(event["type"] == "error" for event in events):
         return Judgement(0)
@@ -104,12 +104,12 @@ def success_has_a_result(record: Record) -> Judgement:
 
 @NEW.judge("ap4.event.error-last", "MUST", "0.4")
 def errors_end_it(record: Record) -> Judgement:
-    """Behind an `error` comes neither `partial` nor `result`."""
+    """Neither `partial` nor `result` follows an `error`."""
     events = _events(record)
     kinds = [event["type"] for event in events]
     behind = kinds[kinds.index("error") + 1 :] if "error" in kinds else []
     late = next((kind for kind in behind if kind in ("partial", "result")), None)
-    return Judgement(len(events), f"`{late}` behind an `error`" if late else None)
+    return Judgement(len(events), f"`{late}` after an `error`" if late else None)
 
 
 @NEW.judge("ap4.event.error-status", "SHOULD", "Exit codes")
@@ -122,15 +122,15 @@ def errors_have_their_status(record: Record) -> Judgement:
 
 @NEW.judge("ap4.event.request", "MUST", "0.4")
 def requests_are_whole(record: Record) -> Judgement:
-    """A `permission_request` is whole (`request_id`, `tool_name`, `input`), and comes only where somebody answers."""
+    """A `permission_request` is complete (`request_id`, `tool_name`, `input`) and sent only if somebody can answer."""
     allowed = _turn(record).get("permission") is True
 
     def problem(event: Event) -> str | None:
         if event["type"] != "permission_request":
             return None
         if not allowed:
-            return "a `permission_request` although nobody answers them"
+            return "a `permission_request` although nobody can answer it"
         named = isinstance(event.get("request_id"), str) and isinstance(event.get("tool_name"), str)
-        return None if named and isinstance(event.get("input"), dict) else "a `permission_request` that is not whole"
+        return None if named and isinstance(event.get("input"), dict) else "an incomplete `permission_request`"
 
     return _each(record, problem)

@@ -54,19 +54,19 @@ def _strings(record: Record, prefix: str) -> Judgement:
 
 @OLD.judge("ap.line.partial", "MUST", "Partials")
 def partials_are_strings(record: Record) -> Judgement:
-    """What follows `AGENT_PARTIAL:` is a JSON string."""
+    """The text after `AGENT_PARTIAL:` is a JSON string."""
     return _strings(record, PARTIAL)
 
 
 @OLD.judge("ap.line.error", "MUST", "Errors")
 def errors_are_strings(record: Record) -> Judgement:
-    """What follows `AGENT_ERROR:` is a JSON string."""
+    """The text after `AGENT_ERROR:` is a JSON string."""
     return _strings(record, ERROR)
 
 
 @OLD.judge("ap.line.error-text", "SHOULD", "Errors")
 def errors_say_something(record: Record) -> Judgement:
-    """An error says something that a user can read."""
+    """An error has a text that a user can read."""
     found = _after(record, ERROR)
     empty = any(not payload.strip().strip(b'"').strip() for payload in found)
     return Judgement(len(found), "an error line says nothing" if empty else None)
@@ -74,7 +74,7 @@ def errors_say_something(record: Record) -> Judgement:
 
 @OLD.judge("ap.line.session", "SHOULD", "Session")
 def ids_are_tokens(record: Record) -> Judgement:
-    """What follows `AGENT_SESSION:` is an id without white space, colon or control characters."""
+    """The text after `AGENT_SESSION:` is an id without white space, colons or control characters."""
     for payload in _after(record, SESSION):
         if not _TOKEN.fullmatch(payload):
             return Judgement(1, f"`{SESSION}` is followed by {payload[:80]!a}")
@@ -83,7 +83,7 @@ def ids_are_tokens(record: Record) -> Judgement:
 
 @OLD.judge("ap.line.portable", "SHOULD", "Session")
 def ids_are_portable(record: Record) -> Judgement:
-    """A session id is made of letters, digits and `. _ ~ = -`, which every bridge takes."""
+    """A session id consists of letters, digits and `. _ ~ = -`, which every bridge accepts."""
     found = _after(record, SESSION)
     for payload in found:
         if not _PORTABLE.fullmatch(payload):

@@ -21,7 +21,7 @@ async def _asked(stage: Stage) -> tuple[Turning, PermissionRequest]:
     turning = await stage.begin(TurnRequest(stage.prompt("tool"), permission=True), stdin="open")
     request = await turning.asks(stage.target.timeout)
     if request is None:
-        raise NotExercised("the agent asks for no permission")
+        raise NotExercised("the agent did not ask for permission")
     return turning, request
 
 
@@ -41,13 +41,13 @@ async def _answered(stage: Stage, behavior: Literal["allow", "deny"]) -> None:
 
 @NEW.check("ap4.permission.allow", "SHOULD", "0.4")
 async def permission_is_taken(stage: Stage) -> None:
-    """A request that is allowed lets the turn go on to its end."""
+    """After an allowed request the turn continues to its end."""
     await _answered(stage, "allow")
 
 
 @NEW.check("ap4.permission.deny", "SHOULD", "0.4")
 async def denial_is_obeyed(stage: Stage) -> None:
-    """A request that is denied is not carried out, and the turn goes on to its end."""
+    """A denied request is not carried out, and the turn continues to its end."""
     await _answered(stage, "deny")
     if (stage.workspace / "conform-write.txt").exists():
         raise Broken("the tool was used although it was denied")
@@ -61,7 +61,7 @@ async def answers_are_matched(stage: Stage) -> None:
     turning.send(encode_response(PermissionResponse(request.request_id, "deny")))
     await _ends(stage, turning, "a denial")
     if (stage.workspace / "conform-write.txt").exists():
-        raise Broken("the answer to another request was taken for the one that was asked for")
+        raise Broken("the answer to another request was taken as the answer to this one")
 
 
 @NEW.check("ap4.permission.eof", "SHOULD", "0.4")

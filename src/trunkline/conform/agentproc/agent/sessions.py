@@ -19,7 +19,7 @@ async def _new(stage: Stage, message: str) -> str:
     """
     heard = await stage.answer(TurnRequest(message))
     if not heard.sessions:
-        raise NotExercised("the agent keeps no session: it told no id")
+        raise NotExercised("the agent keeps no session: it reported no id")
     return heard.sessions[-1]
 
 
@@ -28,12 +28,12 @@ async def sessions_are_told(stage: Stage) -> None:
     """A new conversation gets a session id."""
     heard = await stage.answer(TurnRequest(stage.prompt("hello")))
     if not heard.sessions:
-        raise Broken("no session id was told")
+        raise Broken("no session id was reported")
 
 
 @in_both("session.resume", "MUST", "Core")
 async def sessions_are_resumed(stage: Stage) -> None:
-    """A turn with the id of an earlier one is answered. An agent that told no id gets one all the same."""
+    """A turn with the id of an earlier one is answered, even if the agent never reported an id."""
     heard = await stage.answer(TurnRequest(stage.prompt("hello")))
     session = heard.sessions[-1] if heard.sessions else word()
     again = await stage.answer(TurnRequest(stage.prompt("hello"), session_id=session))
@@ -52,32 +52,32 @@ async def _counted(stage: Stage, wanted: int, session: str) -> str:
 
 @in_both("session.remembers", "SHOULD", "Session")
 async def conversations_are_remembered(stage: Stage) -> None:
-    """A turn with the id of an earlier one goes on with that conversation, and so does the one after it."""
+    """A turn with the id of an earlier one continues that conversation, and so does the turn after it."""
     session = await _new(stage, stage.prompt("hello"))
     await _counted(stage, 3, await _counted(stage, 2, session))
 
 
 @in_both("session.fresh", "SHOULD", "Session")
 async def new_sessions_are_new(stage: Stage) -> None:
-    """Two new conversations have two ids, and know nothing of each other."""
+    """Two new conversations have different ids and do not share their contents."""
     first = await _new(stage, stage.prompt("hello"))
     if await _counted(stage, 1, "") == first:
-        raise Broken("two new conversations have one session id")
+        raise Broken("two new conversations have the same session id")
 
 
 @in_both("session.unknown", "SHOULD", "Session")
 async def unknown_sessions_are_told(stage: Stage) -> None:
-    """An id that the agent does not know leads to an answer or to an error that says so, not to silence."""
+    """An unknown id leads to an answer, or to an error that says so, not to silence."""
     told_or_answered(await stage.take(TurnRequest(stage.prompt("hello"), session_id=word())), "an unknown session id")
 
 
 @in_both("session.hostile", "SHOULD", "Session")
 async def ids_are_no_paths(stage: Stage) -> None:
-    """A session id is never taken for a path or a flag."""
+    """A session id is never used as a path or a flag."""
     outside = stage.workspace.parent / word()
     for session in (f"../{outside.name}", str(outside), "--conform-no-such-flag"):
         told_or_answered(
             await stage.take(TurnRequest(stage.prompt("hello"), session_id=session)), f"the id `{session}`"
         )
     if list(stage.workspace.parent.rglob(f"{outside.name}*")):
-        raise Broken("a session id was taken for a path")
+        raise Broken("a session id was used as a path")

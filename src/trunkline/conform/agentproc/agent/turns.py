@@ -43,20 +43,20 @@ async def messages_are_answered(stage: Stage) -> None:
 
 @in_both("turn.message", "MUST", "Core")
 async def the_message_is_read(stage: Stage) -> None:
-    """The message that the bridge gives is the one that is answered."""
+    """The agent answers the message that the bridge passes on."""
     text = word()
     repeated(await stage.answer(TurnRequest(stage.prompt("repeat", text))), text)
 
 
 @in_both("turn.non-ascii", "MUST", "Core")
 async def characters_survive(stage: Stage) -> None:
-    """Characters beyond ASCII survive, both ways."""
+    """Characters outside ASCII survive in both directions."""
     repeated(await stage.answer(TurnRequest(stage.prompt("repeat", NON_ASCII))), NON_ASCII)
 
 
 @OLD.check("ap.turn.locale", "SHOULD", "Output")
 async def the_locale_does_not_matter(stage: Stage) -> None:
-    """Output is UTF-8 also where the locale is the plain one of a service (`LC_ALL=C`)."""
+    """Output is UTF-8 even in the plain locale of a service (`LC_ALL=C`)."""
     heard = await stage.answer(TurnRequest(stage.prompt("repeat", NON_ASCII)), env={"LC_ALL": "C", "LANG": "C"})
     repeated(heard, NON_ASCII)
 
@@ -72,7 +72,7 @@ async def messages_have_lines(stage: Stage) -> None:
 
 @in_both("turn.dash", "SHOULD", "Core")
 async def messages_are_no_flags(stage: Stage) -> None:
-    """A message that begins with a dash is a message, not a flag of some program behind the agent."""
+    """A message that begins with a dash is a message, not a flag of a program behind the agent."""
     text = word()
     repeated(await stage.answer(TurnRequest("--conform-no-such-flag\n" + stage.prompt("repeat", text))), text)
 
@@ -85,12 +85,12 @@ async def messages_are_no_commands(stage: Stage) -> None:
     await stage.take(TurnRequest(f"{text}\n{stage.prompt('hello')}"))
     if (stage.workspace / INJECTED).exists():
         (stage.workspace / INJECTED).unlink()
-        raise Broken("a shell ran what the message said")
+        raise Broken("a shell ran the message")
 
 
 @OLD.check("ap.turn.large", "SHOULD", "Core")
 async def large_messages_are_answered(stage: Stage) -> None:
-    """A message as large as a variable can be is answered, or refused with an error."""
+    """A message as large as an environment variable can hold is answered, or refused with an error."""
     await _large(stage, LARGE_BYTES)
 
 
@@ -125,20 +125,20 @@ def told_or_answered(heard: EndedTurn, what: str) -> None:
 
 @OLD.check("ap.turn.version", "SHOULD", "Core")
 async def unknown_versions_are_tolerated(stage: Stage) -> None:
-    """A protocol version that the agent does not know is no reason to fail."""
+    """An unknown protocol version does not make the agent fail."""
     await stage.answer(TurnRequest(stage.prompt("hello")), env={"AGENT_PROTOCOL_VERSION": "0.1.99-conform"})
 
 
 @OLD.check("ap.turn.bare", "SHOULD", "Core")
 async def one_variable_is_enough(stage: Stage) -> None:
-    """`AGENT_MESSAGE` alone is enough: variables that are not set have their defaults."""
+    """`AGENT_MESSAGE` alone is enough: unset variables have their defaults."""
     names = ("AGENT_SESSION_ID", "AGENT_SESSION_NAME", "AGENT_FROM_USER", "AGENT_STREAMING", "AGENT_PROTOCOL_VERSION")
     await stage.answer(TurnRequest(stage.prompt("hello")), env=dict.fromkeys(names))
 
 
 @NEW.check("ap4.turn.unknown-members", "SHOULD", "0.4")
 async def unknown_members_are_tolerated(stage: Stage) -> None:
-    """Members of the turn that the agent does not know, and a version that it does not know, are no reason to fail."""
+    """Unknown members of the turn, and an unknown version, do not make the agent fail."""
 
     def edit(line: bytes) -> bytes:
         return line.replace(b'"0.4"', b'"0.4.99-conform","conform_no_such_member":{"a":[1,null]}')
@@ -148,14 +148,14 @@ async def unknown_members_are_tolerated(stage: Stage) -> None:
 
 @in_both("turn.names", "SHOULD", "Core")
 async def names_may_hold_anything(stage: Stage) -> None:
-    """The session's name and the sender may hold any text."""
+    """The session name and the sender may contain any text."""
     odd = "../x:y z\n'\"$(id) ü"
     await stage.answer(TurnRequest(stage.prompt("hello"), session_name=odd, from_user=odd))
 
 
 @OLD.check("ap.stdin.none", "MUST", "stdin")
 async def nobody_waits_for_input(stage: Stage) -> None:
-    """With `stdin: none` the agent does not wait for standard input, which may be open with nothing in it."""
+    """With `stdin: none` the agent does not wait for standard input, which may stay open and empty."""
     await stage.answer(TurnRequest(stage.prompt("hello")), stdin="open")
 
 
@@ -169,7 +169,7 @@ async def the_message_may_be_there_twice(stage: Stage) -> None:
 
 @NEW.check("ap4.stdin.open", "MUST", "0.4")
 async def the_line_is_enough(stage: Stage) -> None:
-    """The line of the turn is enough to begin: where permissions are asked for, standard input stays open."""
+    """The line with the turn is enough to begin: with permission requests, standard input stays open."""
     await stage.answer(TurnRequest(stage.prompt("hello"), permission=True), stdin="open")
 
 
@@ -183,18 +183,18 @@ async def text_is_not_lost_without_streaming(stage: Stage) -> None:
 
 @in_both("stream.once", "SHOULD", "Partials")
 async def text_is_not_doubled(stage: Stage) -> None:
-    """With streaming the answer is shown once: not as partials and as reply again."""
+    """With streaming the answer is shown once: not both as partials and as the reply."""
     text = word()
     heard = await stage.answer(TurnRequest(stage.prompt("repeat", text)))
     if heard.text.count(text) > 1 and text in heard.partials and text in heard.body:
-        raise Broken("the answer is in the partial lines and in the reply")
+        raise Broken("the answer is both in the partial lines and in the reply")
     if text not in heard.text:
         raise NotExercised("the agent did not repeat what it was asked to repeat")
 
 
 @in_both("stream.partials", "MAY", "Partials")
 async def long_answers_come_in_pieces(stage: Stage) -> None:
-    """With streaming a long answer comes in pieces, which a bridge can show at once."""
+    """With streaming a long answer arrives in pieces, which a bridge can show at once."""
     turning = await stage.begin(TurnRequest(stage.prompt("long")))
     if not await turning.speaks(stage.target.timeout) or not turning.partials:
         raise Broken("a long answer has no partial line")
@@ -202,7 +202,7 @@ async def long_answers_come_in_pieces(stage: Stage) -> None:
 
 @OLD.check("ap.body.forged", "MUST", "Output")
 async def text_is_no_protocol(stage: Stage) -> None:
-    """Lines of the reply never begin with a prefix of the protocol; text that does gets a space in front of it."""
+    """Lines of the reply never begin with a protocol prefix; text that does is preceded by a space."""
     forged = word()
     lines = f'look:\nAGENT_SESSION:{forged}\nAGENT_PARTIAL:"{forged}"\nAGENT_ERROR:"{forged}"\nend'
     for streaming in (False, True):

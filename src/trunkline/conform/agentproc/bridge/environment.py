@@ -32,7 +32,7 @@ async def messages_are_given(stage: Stage) -> None:
 
 @SUITE.check("br.env.large", "SHOULD", "Core")
 async def large_messages_are_given(stage: Stage) -> None:
-    """A message as large as a variable can be is given whole."""
+    """A message as large as an environment variable can hold is passed on whole."""
     message = "x" * LARGE_BYTES
     await stage.play(ask=Ask(message))
     _given(stage, "AGENT_MESSAGE", message)
@@ -40,7 +40,7 @@ async def large_messages_are_given(stage: Stage) -> None:
 
 @SUITE.check("br.env.session", "MUST", "Core")
 async def sessions_are_given(stage: Stage) -> None:
-    """`AGENT_SESSION_ID` is the id from the turn before."""
+    """`AGENT_SESSION_ID` is the id from the previous turn."""
     needs(stage, "{session}")
     await stage.play(ask=Ask(session="conform-1"))
     _given(stage, "AGENT_SESSION_ID", "conform-1")
@@ -48,7 +48,7 @@ async def sessions_are_given(stage: Stage) -> None:
 
 @SUITE.check("br.env.new-session", "MUST", "Core")
 async def new_sessions_are_empty(stage: Stage) -> None:
-    """`AGENT_SESSION_ID` is set, and empty, for a new session."""
+    """For a new session `AGENT_SESSION_ID` is set and empty."""
     await stage.play(env={"AGENT_SESSION_ID": "stale"})
     _given(stage, "AGENT_SESSION_ID", "")
 
@@ -73,7 +73,7 @@ async def senders_are_given(stage: Stage) -> None:
 
 @SUITE.check("br.env.streaming", "MUST", "Core")
 async def streaming_is_given(stage: Stage) -> None:
-    """`AGENT_STREAMING` is `1`, and `0` where the profile says `streaming: false`."""
+    """`AGENT_STREAMING` is `1`, or `0` if the profile has `streaming: false`."""
     await stage.play()
     _given(stage, "AGENT_STREAMING", "1")
     await stage.play(profile={"streaming": False})
@@ -89,7 +89,7 @@ async def versions_are_given(stage: Stage) -> None:
 
 @SUITE.check("br.env.stale", "MUST", "Attachments")
 async def stale_variables_are_removed(stage: Stage) -> None:
-    """Attachments that the bridge finds in its own environment are none of this message."""
+    """Attachment variables in the bridge's own environment are not passed on."""
     stale = dict.fromkeys(("AGENT_IMAGE_URL", "AGENT_FILE_URL", "AGENT_ATTACHMENTS"), "stale")
     await stage.play(env=stale)
     for name in stale:
@@ -132,7 +132,7 @@ async def attachments_are_listed(stage: Stage) -> None:
 
 @SUITE.check("br.env.profile", "MUST", "Profile")
 async def profiles_have_variables(stage: Stage) -> None:
-    """`env` of the profile is given to the agent, `${NAME}` in it taken from the bridge's environment."""
+    """The profile's `env` is passed to the agent, with `${NAME}` replaced from the bridge's environment."""
     env = {"CONFORM_PLAIN": "two words", "CONFORM_TAKEN": "a ${CONFORM_SOURCE} b"}
     await stage.play(profile={"env": env}, env={"CONFORM_SOURCE": "s 1"})
     _given(stage, "CONFORM_PLAIN", "two words")
@@ -141,7 +141,7 @@ async def profiles_have_variables(stage: Stage) -> None:
 
 @SUITE.check("br.env.unset", "SHOULD", "Profile")
 async def unknown_variables_are_empty(stage: Stage) -> None:
-    """`${NAME}` of a variable that is not set is empty; what only looks like one is left as it is."""
+    """`${NAME}` of an unset variable is empty; text that only looks like one is left unchanged."""
     await stage.play(profile={"env": {"CONFORM_UNSET": "a${CONFORM_NO_SUCH}b", "CONFORM_ODD": "$HOME ${A:-b} ${ }"}})
     _given(stage, "CONFORM_UNSET", "ab")
     _given(stage, "CONFORM_ODD", "$HOME ${A:-b} ${ }")
@@ -149,7 +149,7 @@ async def unknown_variables_are_empty(stage: Stage) -> None:
 
 @SUITE.check("br.env.protected", "SHOULD", "Core")
 async def the_turn_wins(stage: Stage) -> None:
-    """The variables of the turn win over those of the profile."""
+    """The variables of the turn take precedence over those of the profile."""
     await stage.play(profile={"env": {"AGENT_MESSAGE": "forged", "AGENT_SESSION_ID": "forged"}})
     _given(stage, "AGENT_MESSAGE", "conform")
     _given(stage, "AGENT_SESSION_ID", "")

@@ -26,13 +26,13 @@ async def errors_are_shown(stage: Stage) -> None:
 
 @SUITE.check("br.error.fails", "MUST", "Errors")
 async def errors_are_failures(stage: Stage) -> None:
-    """With an error line the turn has failed, even if the agent exits with 0."""
+    """An error line makes the turn fail, even if the agent exits with 0."""
     _failed(await stage.play(said(error("rate limited")), ["exit", 0]))
 
 
 @SUITE.check("br.error.body", "MUST", "Errors")
 async def errors_discard_the_reply(stage: Stage) -> None:
-    """With an error line the reply is discarded, before it and behind it."""
+    """With an error line the reply is discarded, both before and after it."""
     seen = await stage.play(said("body-before", error("rate limited"), "body-behind"))
     lacks("the reply", seen.reply, "body-before")
     lacks("the reply", seen.reply, "body-behind")
@@ -40,7 +40,7 @@ async def errors_discard_the_reply(stage: Stage) -> None:
 
 @SUITE.check("br.error.partials", "MUST", "Errors")
 async def errors_end_the_stream(stage: Stage) -> None:
-    """An error line ends the stream: partials before it were shown, none behind it is."""
+    """An error line ends the stream: partials before it are shown, partials after it are not."""
     seen = await stage.play(said(partial("piece-one"), error("rate limited"), partial("piece-two")))
     holds("what was shown", seen.shown, "piece-one")
     lacks("what was shown", seen.shown, "piece-two")
@@ -48,7 +48,7 @@ async def errors_end_the_stream(stage: Stage) -> None:
 
 @SUITE.check("br.error.any-mode", "MUST", "Errors")
 async def errors_need_no_streaming(stage: Stage) -> None:
-    """An error line counts with `streaming: false`, too."""
+    """An error line also counts with `streaming: false`."""
     seen = await stage.play(said(error("rate limited")), profile={"streaming": False})
     _failed(seen)
     holds("what was shown", seen.complaint, "rate limited")
@@ -56,13 +56,13 @@ async def errors_need_no_streaming(stage: Stage) -> None:
 
 @SUITE.check("br.error.empty", "SHOULD", "Errors")
 async def empty_errors_are_failures(stage: Stage) -> None:
-    """An error line without a text is a failure all the same."""
+    """An error line without text is still a failure."""
     _failed(await stage.play(said("body", "AGENT_ERROR:")))
 
 
 @SUITE.check("br.error.lenient", "SHOULD", "Errors")
 async def careless_errors_are_shown(stage: Stage) -> None:
-    """What follows the prefix and is not a JSON string is shown as it is."""
+    """Text after the prefix that is not a JSON string is shown as it is."""
     seen = await stage.play(said("AGENT_ERROR:plain words"))
     _failed(seen)
     holds("what was shown", seen.complaint, "plain words")
@@ -70,7 +70,7 @@ async def careless_errors_are_shown(stage: Stage) -> None:
 
 @SUITE.check("br.error.generic", "MUST", "Exit codes")
 async def failures_are_told(stage: Stage) -> None:
-    """An agent that fails without an error line: the user is told something all the same."""
+    """If an agent fails without an error line, the user still gets a message."""
     seen = await stage.play(["exit", 1])
     _failed(seen)
     if not seen.complaint:
@@ -79,14 +79,14 @@ async def failures_are_told(stage: Stage) -> None:
 
 @SUITE.check("br.error.no-body", "SHOULD", "Exit codes")
 async def failures_have_no_reply(stage: Stage) -> None:
-    """What an agent printed before it failed is not sent as its reply."""
+    """Output printed before a failure is not sent as the reply."""
     seen = await stage.play(said("half an answer"), ["exit", 1])
     lacks("the reply", seen.reply, "half an answer")
 
 
 @SUITE.check("br.error.stderr", "MUST", "Profile")
 async def diagnostics_can_be_shown(stage: Stage) -> None:
-    """With `include_stderr_in_reply: true` the user sees the end of standard error of a turn that failed."""
+    """With `include_stderr_in_reply: true` the user sees the end of the standard error of a failed turn."""
     seen = await stage.play(err("conform-diagnostics\n"), ["exit", 1], profile={"include_stderr_in_reply": True})
     holds("what was shown", seen.complaint, "conform-diagnostics")
 
@@ -100,19 +100,19 @@ async def diagnostics_are_kept_back(stage: Stage) -> None:
 
 @SUITE.check("br.exit.failed", "MUST", "Exit codes")
 async def exit_codes_are_failures(stage: Stage) -> None:
-    """An exit code that is not 0 is a failure."""
+    """A nonzero exit code is a failure."""
     _failed(await stage.play(said("text"), ["exit", 1]))
 
 
 @SUITE.check("br.exit.same", "SHOULD", "Exit codes")
 async def exit_codes_are_passed_on(stage: Stage) -> None:
-    """The agent's exit code is the turn's."""
+    """The agent's exit code is also the turn's."""
     same("the exit code", (await stage.play(["exit", 3])).code, 3)
 
 
 @SUITE.check("br.exit.signal", "SHOULD", "Exit codes")
 async def signals_are_told(stage: Stage) -> None:
-    """An agent that signal N ended has the exit code 128 + N."""
+    """An agent ended by signal N has the exit code 128 + N."""
     same("the exit code", (await stage.play(["die", "SIGTERM"])).code, 128 + signal.SIGTERM)
     same("the exit code", (await stage.play(["die", "SIGKILL"])).code, 128 + signal.SIGKILL)
 
@@ -126,19 +126,19 @@ async def _stopped(stage: Stage, number: signal.Signals) -> None:
     if await running.ended(1 + stage.target.patience) is None:
         raise Broken(f"still running {1 + stage.target.patience:g} s after {number.name}")
     if await stage.agent_lives():
-        raise Broken("the agent still runs")
+        raise Broken("the agent is still running")
     if await stage.child_lives():
-        raise Broken("a process that the agent started still runs")
+        raise Broken("a process that the agent started is still running")
     same("the exit status", running.record.exit_code, 128 + number)
 
 
 @SUITE.check("br.exit.terminated", "SHOULD", "Exit codes")
 async def sigterm_is_passed_on(stage: Stage) -> None:
-    """A bridge that SIGTERM ends takes the agent and all that it started with it, and exits with 143."""
+    """On SIGTERM the bridge ends the agent and everything it started, and exits with 143."""
     await _stopped(stage, signal.SIGTERM)
 
 
 @SUITE.check("br.exit.interrupted", "SHOULD", "Exit codes")
 async def sigint_is_passed_on(stage: Stage) -> None:
-    """A bridge that SIGINT ends takes the agent and all that it started with it, and exits with 130."""
+    """On SIGINT the bridge ends the agent and everything it started, and exits with 130."""
     await _stopped(stage, signal.SIGINT)

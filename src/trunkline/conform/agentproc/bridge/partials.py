@@ -16,7 +16,7 @@ MANY = 5000
 
 @SUITE.check("br.partial.shown", "MUST", "Partials")
 async def partials_are_shown(stage: Stage) -> None:
-    """Partial lines are shown, in their order."""
+    """Partial lines are shown, in order."""
     seen = await stage.play(said(partial("piece-one "), partial("piece-two ")))
     same("the exit code", seen.code, 0)
     holds("what was shown", seen.partials, "piece-one")
@@ -35,7 +35,7 @@ async def partials_are_decoded(stage: Stage) -> None:
 
 @SUITE.check("br.partial.live", "SHOULD", "Partials")
 async def partials_are_live(stage: Stage) -> None:
-    """A partial is shown at once, while the agent still runs."""
+    """A partial is shown at once, while the agent is still running."""
     steps = (said(partial("piece-one")), ["mark", "said"], ["await", "go"], said(partial("piece-two")))
     running = await stage.begin(*steps)
 
@@ -48,9 +48,9 @@ async def partials_are_live(stage: Stage) -> None:
     stage.put("go")
     seen = await stage.seen(running, stage.target.timeout)
     if not came and seen.data is not None:
-        raise NotExercised("the bridge tells everything at the end")
+        raise NotExercised("the bridge shows everything at the end")
     if not came:
-        raise Broken(f"nothing was shown {LIVE_SECONDS:g} s after the agent said it")
+        raise Broken(f"nothing was shown {LIVE_SECONDS:g} s after the agent wrote it")
 
 
 @SUITE.check("br.partial.off", "MUST", "Partials")
@@ -63,7 +63,7 @@ async def partials_can_be_off(stage: Stage) -> None:
 
 @SUITE.check("br.partial.and-body", "MUST", "Partials")
 async def partials_and_reply_are_shown(stage: Stage) -> None:
-    """A turn may have both partials and a reply; the reply holds no partial."""
+    """A turn may have both partials and a reply; the reply does not include the partials."""
     seen = await stage.play(said(partial("piece-one"), "the reply"))
     holds("what was shown", seen.shown, "piece-one")
     holds("the reply", seen.reply, "the reply")
@@ -73,7 +73,7 @@ async def partials_and_reply_are_shown(stage: Stage) -> None:
 
 @SUITE.check("br.partial.lenient", "SHOULD", "Partials")
 async def careless_partials_are_shown(stage: Stage) -> None:
-    """What follows the prefix and is not a JSON string is shown as it is, not lost."""
+    """Text after the prefix that is not a JSON string is shown as it is, not lost."""
     seen = await stage.play(said("AGENT_PARTIAL:plain words", "AGENT_PARTIAL:[42, true]"))
     same("the exit code", seen.code, 0)
     holds("what was shown", seen.partials, "plain words")
@@ -82,7 +82,7 @@ async def careless_partials_are_shown(stage: Stage) -> None:
 
 @SUITE.check("br.partial.many", "SHOULD", "Partials")
 async def no_partial_is_lost(stage: Stage) -> None:
-    """However fast they come, no partial is lost."""
+    """No partial is lost, however fast they arrive."""
     seen = await stage.play(
         said(*(partial(f"<{number}>") for number in range(MANY))), profile={"max_reply_chars": 10**6}
     )

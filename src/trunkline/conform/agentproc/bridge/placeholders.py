@@ -21,14 +21,14 @@ async def _arguments(stage: Stage, args: list[str], ask: Ask) -> list[str]:
 
 @SUITE.check("br.place.message", "MUST", "Profile")
 async def messages_are_put_in(stage: Stage) -> None:
-    """`{{MESSAGE}}` in `args` stands for the message, which stays one argument."""
+    """`{{MESSAGE}}` in `args` is replaced by the message, which stays one argument."""
     found = await _arguments(stage, ["--say={{MESSAGE}}", "{{MESSAGE}}"], Ask(AWKWARD))
     same("the argument list", found, [f"--say={AWKWARD}", AWKWARD])
 
 
 @SUITE.check("br.place.session", "MUST", "Profile")
 async def sessions_are_put_in(stage: Stage) -> None:
-    """`{{SESSION_ID}}` and `{{SESSION_NAME}}` in `args` stand for what they name."""
+    """`{{SESSION_ID}}` and `{{SESSION_NAME}}` in `args` are replaced by the session's id and name."""
     needs(stage, "{session}")
     found = await _arguments(stage, ["{{SESSION_ID}}", "{{SESSION_NAME}}"], Ask(session="conform-1"))
     same("the argument list", found, ["conform-1", "default"])
@@ -36,20 +36,20 @@ async def sessions_are_put_in(stage: Stage) -> None:
 
 @SUITE.check("br.place.empty", "SHOULD", "Profile")
 async def empty_arguments_stay(stage: Stage) -> None:
-    """A placeholder with nothing to put in leaves an empty argument, not a missing one."""
+    """A placeholder without a value leaves an empty argument, not a missing one."""
     same("the argument list", await _arguments(stage, ["{{SESSION_ID}}", "end"], Ask()), ["", "end"])
 
 
 @SUITE.check("br.place.unknown", "SHOULD", "Profile")
 async def other_braces_stay(stage: Stage) -> None:
-    """What only looks like a placeholder is left as it is."""
+    """Text that only looks like a placeholder is left unchanged."""
     args = ["{{CONFORM}}", "{{ MESSAGE }}", "{{message}}", "{MESSAGE}", "{{MESSAGE}"]
     same("the argument list", await _arguments(stage, args, Ask()), args)
 
 
 @SUITE.check("br.place.single-pass", "SHOULD", "Profile")
 async def messages_are_not_templates(stage: Stage) -> None:
-    """Placeholders in the message itself stay as they are."""
+    """Placeholders in the message itself are left unchanged."""
     needs(stage, "{session}")
     message = "{{SESSION_ID}} {{SESSION_NAME}} {{MESSAGE}}"
     same("the argument", await _arguments(stage, ["{{MESSAGE}}"], Ask(message, session="conform-1")), [message])
@@ -57,7 +57,7 @@ async def messages_are_not_templates(stage: Stage) -> None:
 
 @SUITE.check("br.place.literal", "SHOULD", "Profile")
 async def messages_are_no_patterns(stage: Stage) -> None:
-    """What means something in a replacement text (`$&`, `$1`, `\\1`) means nothing in the message."""
+    r"""Special sequences of replacement strings (`$&`, `$1`, `\1`) have no meaning in the message."""
     message = "$& $1 $$ \\1 \\g<0> %(x)s"
     same("the argument", await _arguments(stage, ["{{MESSAGE}}"], Ask(message)), [message])
 
@@ -91,7 +91,7 @@ async def directories_have_placeholders(stage: Stage) -> None:
 
 @SUITE.check("br.stdin.none", "MUST", "stdin")
 async def input_is_empty(stage: Stage) -> None:
-    """With `stdin: none` there is nothing to read: neither the message nor what the bridge itself could read."""
+    """With `stdin: none` there is nothing to read: neither the message nor the bridge's own input."""
     await stage.play(["read"], profile={"stdin": "none"})
     data, _ = stage.input()
     if data:
@@ -101,7 +101,7 @@ async def input_is_empty(stage: Stage) -> None:
 
 @SUITE.check("br.stdin.eof", "SHOULD", "stdin")
 async def input_ends(stage: Stage) -> None:
-    """With `stdin: none`, which is the default, standard input is at its end from the beginning."""
+    """With `stdin: none`, the default, standard input is at its end from the start."""
     await stage.play(["read"])
     if not stage.input()[1]:
         raise Broken("standard input stays open")
@@ -109,7 +109,7 @@ async def input_ends(stage: Stage) -> None:
 
 @SUITE.check("br.stdin.message", "MUST", "stdin")
 async def input_is_the_message(stage: Stage) -> None:
-    """With `stdin: message` the message is on standard input, exactly, and then its end."""
+    """With `stdin: message` standard input contains exactly the message."""
     await stage.play(["read"], profile={"stdin": "message"}, ask=Ask(AWKWARD))
     data, ended = stage.input()
     same("standard input", data, AWKWARD.encode())
@@ -120,7 +120,7 @@ async def input_is_the_message(stage: Stage) -> None:
 
 @SUITE.check("br.stdin.unread", "MUST", "stdin")
 async def input_need_not_be_read(stage: Stage) -> None:
-    """An agent that does not read a long message on standard input is no failure."""
+    """An agent may leave a long message on standard input unread without failing the turn."""
     seen = await stage.play(said("done"), profile={"stdin": "message"}, ask=Ask("x" * UNREAD_BYTES))
     same("the exit code", seen.code, 0)
     holds("the reply", seen.reply, "done")

@@ -22,7 +22,7 @@ def _fine(seen: SeenTurn) -> None:
 
 @SUITE.check("br.body.verbatim", "MUST", "Output")
 async def bodies_are_verbatim(stage: Stage) -> None:
-    """Lines that are no protocol are the reply, exactly as they are."""
+    """Lines that do not belong to the protocol are the reply, exactly as written."""
     body = "first\n\n  indented\t\n AGENT_SESSION:kept\nAGENT_SESSION\nagent_error:x\nAGENT_PARTIALS:y\nlast"
     seen = await stage.play(said(body))
     _fine(seen)
@@ -31,7 +31,7 @@ async def bodies_are_verbatim(stage: Stage) -> None:
 
 @SUITE.check("br.body.escape", "MUST", "Output")
 async def the_escape_works(stage: Stage) -> None:
-    """A line with a space in front of a prefix is a line of the reply, its space included."""
+    """A line with a space before a protocol prefix is part of the reply, including the space."""
     seen = await stage.play(said(' AGENT_ERROR:"no error"', " AGENT_PARTIAL:x"))
     _fine(seen)
     same("the reply", seen.reply, ' AGENT_ERROR:"no error"\n AGENT_PARTIAL:x')
@@ -39,7 +39,7 @@ async def the_escape_works(stage: Stage) -> None:
 
 @SUITE.check("br.body.protocol", "MUST", "Output")
 async def protocol_is_not_shown(stage: Stage) -> None:
-    """Protocol lines are no part of the reply."""
+    """Protocol lines are not part of the reply."""
     seen = await stage.play(said("before", "AGENT_SESSION:conform-1", partial("piece"), "after"))
     lacks("the reply", seen.reply, "AGENT_")
     lacks("the reply", seen.reply, "conform-1")
@@ -75,7 +75,7 @@ async def only_line_feeds_end_lines(stage: Stage) -> None:
 
 @SUITE.check("br.body.characters", "MUST", "Output")
 async def characters_survive(stage: Stage) -> None:
-    """The output is UTF-8, however it is cut into pieces."""
+    """The output is UTF-8, however it is split into reads."""
     text = "Grüße, 你好, 🙂"
     seen = await stage.play(in_bytes(f"{text}\n"))
     same("the reply", seen.reply, text)
@@ -83,7 +83,7 @@ async def characters_survive(stage: Stage) -> None:
 
 @SUITE.check("br.body.not-utf8", "SHOULD", "Output")
 async def bad_bytes_are_survived(stage: Stage) -> None:
-    """Bytes that are not UTF-8 cost a character, not the turn."""
+    """Invalid UTF-8 costs a character, not the turn."""
     seen = await stage.play(out(b"before \xff\xfe here\nafter\n"))
     _fine(seen)
     holds("the reply", seen.reply, "before ")
@@ -111,14 +111,14 @@ async def long_lines_are_read(stage: Stage) -> None:
 
 @SUITE.check("br.body.stderr", "MUST", "Profile")
 async def errors_are_no_reply(stage: Stage) -> None:
-    """Standard error of the agent is no part of the reply."""
+    """The agent's standard error is not part of the reply."""
     seen = await stage.play(err("diagnostics\n"), said("reply"), err("more diagnostics\n"))
     same("the reply", seen.reply, "reply")
 
 
 @SUITE.check("br.body.noise", "SHOULD", "Output")
 async def noise_does_not_block(stage: Stage) -> None:
-    """A megabyte on standard error blocks nobody."""
+    """A megabyte on standard error blocks neither side."""
     seen = await stage.play(["flood", 2, NOISE], said("reply"))
     _fine(seen)
     holds("the reply", seen.reply, "reply")
@@ -126,6 +126,6 @@ async def noise_does_not_block(stage: Stage) -> None:
 
 @SUITE.check("br.body.closed", "SHOULD", "Output")
 async def the_end_is_the_exit(stage: Stage) -> None:
-    """A turn ends when the agent exits and its output is read, with what it says last."""
+    """A turn ends when the agent has exited and all of its output has been read."""
     seen = await stage.play(said("one"), ["wait", 0.2], said("two"), ["exit", 0])
     same("the reply", seen.reply, "one\ntwo")

@@ -15,7 +15,7 @@ async def _told(stage: Stage, wanted: str, *steps: Step, **profile: Any) -> None
     """The id that the bridge would use next time."""
     seen = await stage.play(*steps, profile=profile)
     if seen.session is None:
-        raise NotExercised("the bridge does not tell the session id: neither as JSON nor on standard error")
+        raise NotExercised("the bridge does not report the session id, neither as JSON nor on standard error")
     same("the session id", seen.session, wanted)
 
 
@@ -27,26 +27,26 @@ async def sessions_are_kept(stage: Stage) -> None:
 
 @SUITE.check("br.session.anywhere", "MUST", "Session")
 async def sessions_may_come_late(stage: Stage) -> None:
-    """A session line may stand anywhere: between partials, or last."""
+    """A session line may appear anywhere: between partials, or last."""
     await _told(stage, "conform-1", said(partial("a"), "AGENT_SESSION:conform-1", partial("b"), "text"))
     await _told(stage, "conform-2", said("text", partial("a"), "AGENT_SESSION:conform-2"))
 
 
 @SUITE.check("br.session.last", "MUST", "Session")
 async def the_last_one_wins(stage: Stage) -> None:
-    """If there are several session lines, the last one wins."""
+    """If there are several session lines, the last one counts."""
     await _told(stage, "conform-2", said("AGENT_SESSION:conform-1", "text", "AGENT_SESSION:conform-2", "text"))
 
 
 @SUITE.check("br.session.opaque", "MUST", "Principles")
 async def ids_are_opaque(stage: Stage) -> None:
-    """An id is passed on as it is."""
+    """An id is passed on unchanged."""
     await _passed_on(stage, "Cli~sess-9f3a.2C1e_4b8d==")
 
 
 @SUITE.check("br.session.scripts", "SHOULD", "Principles")
 async def ids_have_any_script(stage: Stage) -> None:
-    """An id in another script than ASCII's is passed on as it is, too."""
+    """An id with characters outside ASCII is also passed on unchanged."""
     for session in ("séance-7", "会话-7"):
         await _passed_on(stage, session)
 
@@ -60,30 +60,30 @@ async def _passed_on(stage: Stage, session: str) -> None:
 
 @SUITE.check("br.session.trimmed", "SHOULD", "Session")
 async def space_is_forgiven(stage: Stage) -> None:
-    """White space around an id is no part of it."""
+    """White space around an id is not part of it."""
     await _told(stage, "conform-1", out("AGENT_SESSION: \tconform-1 \r\n"))
 
 
 @SUITE.check("br.session.invalid", "SHOULD", "Session")
 async def bad_ids_are_ignored(stage: Stage) -> None:
-    """A line without an id, or with white space in it, does not replace the id before it."""
+    """A session line without an id, or with white space within it, does not replace the previous id."""
     await _told(stage, "conform-1", said("AGENT_SESSION:conform-1", "AGENT_SESSION:", "AGENT_SESSION:two words"))
 
 
 @SUITE.check("br.session.failed", "SHOULD", "Session")
 async def failures_keep_the_session(stage: Stage) -> None:
-    """The id of a turn that fails is kept: the exit code, an error line and a timeout do not lose it."""
+    """The id is kept even if the turn fails, whether by exit code, error line or timeout."""
     await _told(stage, "conform-1", said("AGENT_SESSION:conform-1"), ["exit", 3])
     await _told(stage, "conform-3", said("AGENT_SESSION:conform-2", error("x"), "AGENT_SESSION:conform-3"))
 
 
 @SUITE.check("br.session.none", "SHOULD", "Session")
 async def silence_keeps_the_session(stage: Stage) -> None:
-    """A turn without a session line leaves the id as it was."""
+    """A turn without a session line keeps the previous id."""
     needs(stage, "{session}")
     seen = await stage.play(said("text"), ask=Ask(session="conform-1"))
     if seen.session is None:
-        raise NotExercised("the bridge does not tell the session id of such a turn")
+        raise NotExercised("the bridge does not report the session id of such a turn")
     same("the session id", seen.session, "conform-1")
 
 

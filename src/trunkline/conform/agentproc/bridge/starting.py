@@ -15,7 +15,7 @@ AWKWARD = ["two words", "'quoted'", "$HOME", "*", "a;b", "${HOME}", "-n"]
 
 @SUITE.check("br.run.reply", "MUST", "Output")
 async def replies_are_shown(stage: Stage) -> None:
-    """What the agent prints is the reply, and the turn's exit code is 0."""
+    """The agent's output is the reply, and the turn's exit code is 0."""
     seen = await stage.play(said("hello from the agent"))
     if seen.code != 0:
         raise Broken(f"the exit code is {seen.code} ({seen.stderr[-300:].strip()!a})")
@@ -24,14 +24,14 @@ async def replies_are_shown(stage: Stage) -> None:
 
 @SUITE.check("br.run.args", "MUST", "Profile")
 async def arguments_are_passed(stage: Stage) -> None:
-    """Each of `args` is one argument, exactly as it is written."""
+    """Each item of `args` is one argument, exactly as written."""
     await stage.play(profile={"args": [*PROBE, str(stage.turn), *AWKWARD]})
     same("the argument list", list(stage.got().argv), AWKWARD)
 
 
 @SUITE.check("br.run.split", "MUST", "Profile")
 async def commands_are_split(stage: Stage) -> None:
-    """`command` is split on white space; quotes and variables mean nothing."""
+    """`command` is split at white space; quotes and variables have no meaning."""
     command = " ".join((PYTHON, *PROBE, str(stage.turn), "one", " 'b", "c'", "$HOME"))
     await stage.play(profile={"command": command, "args": None})
     same("the argument list", list(stage.got().argv), ["one", "'b", "c'", "$HOME"])
@@ -39,7 +39,7 @@ async def commands_are_split(stage: Stage) -> None:
 
 @SUITE.check("br.run.split-args", "MUST", "Profile")
 async def commands_are_split_before_args(stage: Stage) -> None:
-    """`command` is split on white space also where there are `args`, which follow."""
+    """`command` is split at white space even if there are `args`, which follow it."""
     await stage.play(profile={"command": " ".join((PYTHON, *PROBE, str(stage.turn), "one")), "args": ["two words"]})
     same("the argument list", list(stage.got().argv), ["one", "two words"])
 
@@ -66,14 +66,14 @@ async def the_directory_is_used(stage: Stage) -> None:
 
 @SUITE.check("br.run.unknown-key", "SHOULD", "Profile")
 async def unknown_keys_do_no_harm(stage: Stage) -> None:
-    """A key that the bridge does not know is no reason to refuse a profile."""
+    """A profile with an unknown key is accepted."""
     seen = await stage.play(said("still here"), profile={"conform_no_such_key": "x"})
     holds("the reply", seen.reply, "still here")
 
 
 @SUITE.check("br.run.nested", "MAY", "Profile")
 async def profiles_may_be_nested(stage: Stage) -> None:
-    """The fields of a profile may stand under `agentproc`."""
+    """The fields of a profile may be nested under `agentproc`."""
     stage.turn.mkdir()
     (stage.turn / "plan.json").write_text("[]", encoding="utf-8")
     words = "".join(f"    - {word}\n" for word in (*PROBE, stage.turn))
@@ -88,7 +88,7 @@ def _failed_clearly(seen: SeenTurn) -> None:
     if seen.code == 0 or (seen.status == 0 and seen.data is None):
         raise Broken("the exit code is 0")
     if not seen.complaint:
-        raise Broken("nothing says what is wrong")
+        raise Broken("there is no error message")
 
 
 def _without_traceback(seen: SeenTurn) -> None:
@@ -98,13 +98,13 @@ def _without_traceback(seen: SeenTurn) -> None:
 
 @SUITE.check("br.run.missing", "MUST", "Exit codes")
 async def missing_programs_are_told(stage: Stage) -> None:
-    """A command that does not exist is a failure that the user is told of."""
+    """If the command does not exist, the turn fails and the user is told."""
     _failed_clearly(await stage.play(profile={"command": str(stage.turn / "no-such-program"), "args": None}))
 
 
 @SUITE.check("br.run.not-executable", "SHOULD", "Exit codes")
 async def files_that_cannot_run_are_told(stage: Stage) -> None:
-    """A file that may not be executed is an error with words, not a crash of the bridge."""
+    """A file that may not be executed leads to an error message, not to a crash of the bridge."""
     file = stage.folder / "agent.txt"
     file.write_text("#!/bin/sh\n", encoding="utf-8")
     _without_traceback(await stage.play(profile={"command": str(file), "args": None}))
@@ -112,7 +112,7 @@ async def files_that_cannot_run_are_told(stage: Stage) -> None:
 
 @SUITE.check("br.run.no-interpreter", "SHOULD", "Exit codes")
 async def scripts_need_a_first_line(stage: Stage) -> None:
-    """A script without a first line that names its interpreter is an error with words, not a crash of the bridge."""
+    """A script without a `#!` line leads to an error message, not to a crash of the bridge."""
     file = stage.folder / "agent"
     file.write_text("echo hello\n", encoding="utf-8")
     file.chmod(0o700)
@@ -124,13 +124,13 @@ async def scripts_need_a_first_line(stage: Stage) -> None:
 
 @SUITE.check("br.run.no-directory", "SHOULD", "Exit codes")
 async def missing_directories_are_told(stage: Stage) -> None:
-    """A `cwd` that does not exist is an error with words, not a crash of the bridge."""
+    """A `cwd` that does not exist leads to an error message, not to a crash of the bridge."""
     _without_traceback(await stage.play(profile={"cwd": str(stage.turn / "no-such-directory")}))
 
 
 @SUITE.check("br.run.no-profile", "SHOULD", "Profile")
 async def missing_profiles_are_told(stage: Stage) -> None:
-    """A profile that does not exist is an error on standard error, with a status that is not 0."""
+    """A profile that does not exist leads to a message on standard error and a nonzero status."""
     running = await stage.start(str(stage.turn / "no-such-profile.yaml"), Ask(), {})
     seen = await stage.seen(running, stage.target.timeout)
     if seen.status == 0:
@@ -142,7 +142,7 @@ async def missing_profiles_are_told(stage: Stage) -> None:
 
 @SUITE.check("br.run.no-command", "SHOULD", "Profile")
 async def commands_are_needed(stage: Stage) -> None:
-    """A profile without a `command` is refused with words, not with a crash."""
+    """A profile without a `command` is refused with a message, not with a crash."""
     seen = await stage.play(profile={"command": None, "args": None})
     if seen.status == 0:
         raise Broken("the exit status is 0")

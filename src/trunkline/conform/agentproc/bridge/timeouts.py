@@ -26,17 +26,17 @@ def _by(stage: Stage, seconds: float) -> float:
 
 def _long_enough(seen: SeenTurn, seconds: float) -> None:
     if seen.seconds < seconds:
-        raise Broken(f"the turn was over after {seen.seconds:.2f} s, before its time")
+        raise Broken(f"the turn ended after {seen.seconds:.2f} s, too early")
 
 
 def _over(seen: SeenTurn) -> None:
     if seen.code == 0:
-        raise Broken("the exit code is 0 although the time was over")
+        raise Broken("the exit code is 0 despite the timeout")
 
 
 @SUITE.check("br.timeout.ends", "MUST", "Timeout")
 async def turns_have_a_limit(stage: Stage) -> None:
-    """When `timeout_secs` is reached the agent gets SIGTERM, and the turn ends with the exit code 124."""
+    """After `timeout_secs` the agent gets SIGTERM, and the turn ends with exit code 124."""
     seen = await stage.play(["on", "SIGTERM", ["exit", 0]], ["wait", 20], profile=_SHORT, within=_by(stage, LIMIT))
     _long_enough(seen, LIMIT)
     if not stage.has("SIGTERM"):
@@ -46,7 +46,7 @@ async def turns_have_a_limit(stage: Stage) -> None:
 
 @SUITE.check("br.timeout.total", "SHOULD", "Timeout")
 async def the_limit_is_total(stage: Stage) -> None:
-    """The limit is for the whole turn: an agent that keeps talking does not escape it."""
+    """The limit applies to the whole turn: an agent cannot escape it by continuing to write."""
     talk = [step for number in range(60) for step in (said(partial(f"{number}")), ["wait", 0.1])]
     seen = await stage.play(*talk, profile=_SHORT, within=_by(stage, LIMIT + GRACE))
     _over(seen)
@@ -61,7 +61,7 @@ async def limits_have_fractions(stage: Stage) -> None:
 
 @SUITE.check("br.timeout.input", "SHOULD", "Timeout")
 async def input_does_not_stop_the_clock(stage: Stage) -> None:
-    """The limit holds also while a long message waits to be read from standard input."""
+    """The limit also applies while a long message is waiting to be read from standard input."""
     seen = await stage.play(
         ["wait", 20],
         profile={**_SHORT, "stdin": "message"},
@@ -73,7 +73,7 @@ async def input_does_not_stop_the_clock(stage: Stage) -> None:
 
 @SUITE.check("br.timeout.grace", "MUST", "Timeout")
 async def there_is_a_grace(stage: Stage) -> None:
-    """After SIGTERM the agent has `kill_grace_secs` to leave by itself."""
+    """After SIGTERM the agent has `kill_grace_secs` to exit by itself."""
     profile = {"timeout_secs": LIMIT, "kill_grace_secs": 4}
     await stage.play(
         ["on", "SIGTERM", ["wait", 0.5], ["mark", "flushed"], ["exit", 0]],
@@ -84,29 +84,29 @@ async def there_is_a_grace(stage: Stage) -> None:
     if not stage.has("SIGTERM"):
         raise NotExercised("the agent got no SIGTERM")
     if not stage.has("flushed"):
-        raise Broken("the agent was ended before its grace was over")
+        raise Broken("the agent was killed before its grace period was over")
 
 
 @SUITE.check("br.timeout.kill", "MUST", "Timeout")
 async def the_grace_has_an_end(stage: Stage) -> None:
-    """An agent that still runs after the grace is killed."""
+    """An agent that is still running after the grace period is killed."""
     steps = (["ignore", "SIGTERM"], ["wait", 20])
     seen = await stage.play(*steps, profile=_SHORT, within=_by(stage, LIMIT + GRACE))
     _long_enough(seen, LIMIT + GRACE)
     if await stage.agent_lives():
-        raise Broken("the agent still runs")
+        raise Broken("the agent is still running")
 
 
 @SUITE.check("br.timeout.partials", "MUST", "Timeout")
 async def partials_are_kept(stage: Stage) -> None:
-    """Partials that came before the limit are shown."""
+    """Partials from before the limit are shown."""
     seen = await stage.play(said(partial("piece-one")), ["wait", 20], profile=_SHORT, within=_by(stage, LIMIT + GRACE))
     holds("what was shown", seen.partials, "piece-one")
 
 
 @SUITE.check("br.timeout.late", "SHOULD", "Timeout")
 async def the_grace_is_listened_to(stage: Stage) -> None:
-    """What the agent says in its grace counts: partials are shown, a session id is kept."""
+    """Output during the grace period counts: partials are shown, a session id is kept."""
     last = said(partial("piece-late"), "AGENT_SESSION:conform-late")
     seen = await stage.play(
         ["on", "SIGTERM", last, ["exit", 0]], ["wait", 20], profile=_SHORT, within=_by(stage, LIMIT + GRACE)
@@ -118,7 +118,7 @@ async def the_grace_is_listened_to(stage: Stage) -> None:
 
 @SUITE.check("br.timeout.told", "MUST", "Timeout")
 async def timeouts_are_told(stage: Stage) -> None:
-    """The user is told that the time was over, and half an answer is not sent as the reply."""
+    """The user is told about the timeout, and an incomplete answer is not sent as the reply."""
     seen = await stage.play(said("half an answer"), ["wait", 20], profile=_SHORT, within=_by(stage, LIMIT + GRACE))
     if not seen.complaint.replace("half an answer", "").strip():
         raise Broken("nothing was said")
@@ -127,15 +127,15 @@ async def timeouts_are_told(stage: Stage) -> None:
 
 @SUITE.check("br.tree.killed", "SHOULD", "Timeout")
 async def trees_are_killed(stage: Stage) -> None:
-    """At the limit what the agent started ends with it, and does not delay the end of the turn."""
+    """At the limit, everything the agent started ends with it and does not delay the end of the turn."""
     await stage.play(["child", 20], ["wait", 20], profile=_SHORT, within=_by(stage, LIMIT + GRACE))
     if await stage.child_lives():
-        raise Broken("a process that the agent started still runs")
+        raise Broken("a process that the agent started is still running")
 
 
 @SUITE.check("br.tree.pipe", "SHOULD", "Output")
 async def pipes_do_not_delay(stage: Stage) -> None:
-    """A process that the agent left behind, and that holds its output open, does not delay the end of the turn."""
+    """A process that the agent leaves behind with its output open does not delay the end of the turn."""
     seen = await stage.play(["child", 20], said("reply"), within=stage.target.patience)
     same("the exit code", seen.code, 0)
     holds("the reply", seen.reply, "reply")
