@@ -50,7 +50,7 @@ def test_a_host_may_look_for_its_agent_in_the_path() -> None:
 def test_a_command_without_a_place_for_the_agent_is_wrong_usage() -> None:
     done = conform("--", "my-host")
     assert done.exit_code == 2
-    assert "must hold `{agent}`, or `--as NAME` is needed" in done.stderr
+    assert "must contain `{agent}`, or use `--as NAME`" in done.stderr
 
 
 def test_a_check_that_the_command_has_no_way_for_is_wrong_usage_and_not_passed() -> None:

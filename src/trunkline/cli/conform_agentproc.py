@@ -127,7 +127,7 @@ def _bridge(asked: _Asked) -> None:
         )
         for place in ("{profile}", "{message}"):
             if not any(place in word for word in target.argv):
-                raise click.UsageError(f"The command of a bridge must hold `{place}`: {_BRIDGE_EXAMPLE}")
+                raise click.UsageError(f"The command of a bridge must contain `{place}`: {_BRIDGE_EXAMPLE}")
         return conform_run.Trial(lambda name: Stage(target, name), target.argv, target.env)
 
     conform_run.conduct(SUITE, "agentproc bridge", asked.protocol, asked.how, trial)

@@ -46,7 +46,7 @@ def command(
         argv = conform_run.argv(target, _EXAMPLE)
         host = Target(argv=argv, env=conform_run.environment(env), timeout=timeout, name=name)
         if name is None and not any(AGENT in word for word in host.argv):
-            raise click.UsageError(f"The command of a host must hold `{AGENT}`, or `--as NAME` is needed: {_EXAMPLE}")
+            raise click.UsageError(f"A host's command must contain `{AGENT}`, or use `--as NAME`: {_EXAMPLE}")
         has = {CONVERSES} if host.converses else set()
         return conform_run.Trial(lambda check: Stage(host, check), host.argv, host.env, has, _LACKING)
 
