@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import select
@@ -428,13 +427,13 @@ def test_0_4_is_not_interactive_unless_the_bridge_says_that_it_answers() -> None
     assert "nobody can be asked" in said[-1]["text"]
 
 
-def test_the_coding_agent_looks_for_a_model_as_it_does_in_a_chat(
+async def test_the_coding_agent_looks_for_a_model_as_it_does_in_a_chat(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     options = agentproc_serve.make_parser().parse_args(["coder"])
     given = agent_options.model_options(options)
-    agent = asyncio.run(agentproc_serve._agent(options, str(tmp_path), given))
+    agent = await agentproc_serve._agent(options, str(tmp_path), given)
     settings = opening.settings_of(agent)
     assert settings is not None
     assert settings.model.base_url == given["base_url"] == "http://127.0.0.1:9/v1"

@@ -104,6 +104,7 @@ def test_in_a_trusted_network_everybody_is_served_and_that_is_said_once(tmp_path
             assert "`--no-token` lets everybody in" in process.stderr.readline()
             ready = process.stderr.readline()
             port = int(ready.rpartition(":")[2].split()[0])
+            # In a loop of its own: the test waits for the process by blocking.
             asyncio.run(_configured(port))
             process.terminate()
             assert (process.wait(PATIENCE_SECONDS), process.stderr.read()) == (128 + signal.SIGTERM, "")
@@ -166,6 +167,7 @@ def test_it_serves_until_a_signal_with_a_turn_in_flight(tmp_path: Path) -> None:
             line = process.stderr.readline().decode()
             found = re.fullmatch(r"The Tryll server is ready: 127\.0\.0\.1:(\d+) \(Ctrl-C ends it\.\)\n", line)
             assert found, line
+            # As above.
             asyncio.run(_talk(int(found[1]), process))
             assert process.wait(PATIENCE_SECONDS) == 128 + signal.SIGTERM
             assert (process.stdout.read(), process.stderr.read()) == (b"(10000, 10, 10) True\n", b"")

@@ -184,6 +184,7 @@ def test_one_turn_has_one_text_at_every_end(tmp_path: Path) -> None:
             place = Place(server, tmp_path)
             return {end: await read(place) for end, read in ENDS.items()}
 
+    # The commands below have a loop of their own, so this has one, too.
     assert asyncio.run(heard()) == dict.fromkeys(ENDS, TEXT)
     run = (graph_run.command, str(tmp_path / "talk.yaml"), "-m", MESSAGE)
     assert printed(*run) == TEXT

@@ -16,49 +16,39 @@ def envelope(seq: int, event: Event) -> Envelope:
     return Envelope("s", seq, 1, 0.0, event)
 
 
-def drained(subscription: Subscription) -> list[Envelope | Gap]:
-    async def main() -> list[Envelope | Gap]:
-        subscription.close()
-        return [item async for item in subscription]
-
-    return asyncio.run(main())
-
-
-def fed(length: int, *events: Event) -> list[Envelope | Gap]:
-    async def main() -> Subscription:
-        subscription = Subscription(lambda _: None, length)
-        for seq, event in enumerate(events, 1):
-            subscription.show([envelope(seq, event)])
-            assert len(subscription._queue) <= length
-        return subscription
-
-    return drained(asyncio.run(main()))
+async def fed(length: int, *events: Event) -> list[Envelope | Gap]:
+    subscription = Subscription(lambda _: None, length)
+    for seq, event in enumerate(events, 1):
+        subscription.show([envelope(seq, event)])
+        assert len(subscription._queue) <= length
+    subscription.close()
+    return [item async for item in subscription]
 
 
-def test_what_fits_is_all_there() -> None:
-    assert fed(3, TextDelta("a"), Notice("b")) == [envelope(1, TextDelta("a")), envelope(2, Notice("b"))]
+async def test_what_fits_is_all_there() -> None:
+    assert await fed(3, TextDelta("a"), Notice("b")) == [envelope(1, TextDelta("a")), envelope(2, Notice("b"))]
 
 
-def test_words_are_dropped_before_weighty_events_and_the_gap_is_marked() -> None:
+async def test_words_are_dropped_before_weighty_events_and_the_gap_is_marked() -> None:
     words = [TextDelta("x")] * 3
-    assert fed(4, Notice("first"), *words, Notice("last")) == [
+    assert await fed(4, Notice("first"), *words, Notice("last")) == [
         envelope(1, Notice("first")),
         Gap(2, 4),
         envelope(5, Notice("last")),
     ]
 
 
-def test_if_all_is_weighty_the_older_half_goes() -> None:
-    items = fed(4, *[Notice(str(n)) for n in range(6)])
+async def test_if_all_is_weighty_the_older_half_goes() -> None:
+    items = await fed(4, *[Notice(str(n)) for n in range(6)])
     assert items == [Gap(1, 3), *[envelope(seq, Notice(str(seq - 1))) for seq in (4, 5, 6)]]
 
 
 @given(st.integers(2, 20), st.lists(st.booleans(), max_size=100))
-def test_every_sequence_number_is_either_delivered_or_in_a_gap_once_and_in_order(
+async def test_every_sequence_number_is_either_delivered_or_in_a_gap_once_and_in_order(
     length: int, weighty: list[bool]
 ) -> None:
     covered: list[int] = []
-    for item in fed(length, *[Notice("n") if heavy else TextDelta("t") for heavy in weighty]):
+    for item in await fed(length, *[Notice("n") if heavy else TextDelta("t") for heavy in weighty]):
         covered += range(item.first, item.last + 1) if isinstance(item, Gap) else [item.seq]
     assert covered == list(range(1, len(weighty) + 1))
 

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
 
 from tests.support.fake_agent import FakeAgent
-from tests.support.loop import run
 from trunkline.base.redact import Redactor
-from trunkline.core import faults, recorder
-from trunkline.core.agent import AddHistory, Approve, Deny, OpenRequest
+from trunkline.core import faults
+from trunkline.core.agent import Approve, Deny, OpenRequest
 from trunkline.core.approvals import Policy
 from trunkline.core.events import (
     Category,
-    Checkpointed,
     Envelope,
     Event,
-    Extension,
     Failed,
     Gap,
-    GrantRevoked,
     Notice,
     Progress,
     TextDelta,
@@ -44,7 +38,6 @@ from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
 from trunkline.core.turns import NOBODY_TO_ASK, State
 from trunkline.core.usage import NOTHING_USED, Usage
-from trunkline.store.files import FileStore
 
 pytestmark = pytest.mark.virtual_time
 
@@ -163,109 +156,7 @@ async def test_a_disk_that_fills_up_is_told_once_and_the_conversation_goes_on() 
     await session.close()
 
 
-def test_what_is_not_json_fails_the_turn_and_leaves_no_hole_in_the_log(tmp_path: Path) -> None:
-    store = FileStore(tmp_path)
-
-    async def script(session: Session, fake: FakeAgent) -> None:
-        await say(session, fake, Extension("odd", {"object": object()}))
-        await say(session, fake)
-
-    begun(store, script)
-    items = list(store.open("s1").read())
-    assert [item.event for item in items if isinstance(item, Envelope) and isinstance(item.event, TurnEnded)] == [
-        TurnEnded("error"),
-        DONE,
-    ]
-    assert not any(isinstance(item, Gap) for item in items)
-
-
 # Resuming
-
-
-def restarted(store: FileStore, check: Callable[[Session, FakeAgent], Any] | None = None, **options: Any) -> Session:
-    """Open the session anew, as another process would, and close it again."""
-
-    async def main() -> Session:
-        fake = FakeAgent()
-        session = await Session.open(fake, store.open("s1"), Policy(), resume=True, **options)
-        if check is not None:
-            check(session, fake)
-        await session.close()
-        return session
-
-    return asyncio.run(main())
-
-
-def begun(store: FileStore, script: Callable[[Session, FakeAgent], Any]) -> None:
-    async def main() -> None:
-        fake = FakeAgent()
-        session = await Session.open(fake, store.create("s1", "/work"), Policy())
-        await script(session, fake)
-        await session.close()
-
-    asyncio.run(main())
-
-
-def test_resuming_restores_usage_grants_mode_history_and_the_agents_journal(tmp_path: Path) -> None:
-    store = FileStore(tmp_path)
-
-    async def script(session: Session, fake: FakeAgent) -> None:
-        assert fake.request is not None
-        await session.configure(AddHistory("rules"))
-        session.set_mode("auto_edit")
-        session.submit(UserMessage("hi"))
-        await settle()
-        fake.request.journal.append({"role": "user", "blocks": ["hi"]})
-        fake.say(ToolRequested("t1", "Bash", "exec", {}))
-        await settle()
-        session.answer("t1", Approve("always"))
-        fake.say(DONE)
-        await session.at_rest()
-        await say(session, fake)
-        fake.request.journal.append({"role": "assistant"})
-
-    def check(session: Session, fake: FakeAgent) -> None:
-        request = fake.request
-        assert isinstance(request, OpenRequest)
-        assert request.resumed
-        assert request.history == ("rules",)
-        assert request.journal.records == ({"role": "user", "blocks": ["hi"]}, {"role": "assistant"})
-        assert session.state.total == Usage(20, 10)
-        assert session.state.turns == 2
-        assert session.mode == "auto_edit"
-
-    begun(store, script)
-    restarted(store, check)
-    assert restarted(store, mode="yolo").mode == "yolo"
-
-
-def test_a_grant_that_was_taken_back_stays_so_after_a_resume(tmp_path: Path) -> None:
-    store = FileStore(tmp_path)
-
-    async def script(session: Session, fake: FakeAgent) -> None:
-        for asked in (ToolRequested("t1", "Bash", "exec", {}), ToolRequested("t2", "Edit", "edit", {})):
-            session.submit(UserMessage("hi"))
-            await settle()
-            fake.say(asked)
-            await settle()
-            session.answer(asked.call_id, Approve("always"))
-            fake.say(DONE)
-            await session.at_rest()
-        assert list(session.grants) == [given("exec"), given("edit")]
-        session.revoke(given("exec"))
-        session.revoke(given("mcp"))
-        assert list(session.grants) == [given("edit")]
-
-    begun(store, script)
-    restarted(store, lambda session, _: _equal(session.grants, (given("edit"),)))
-    told = [item.event for item in store.open("s1").read() if isinstance(item, Envelope)]
-    assert [event for event in told if isinstance(event, GrantRevoked)] == [
-        GrantRevoked("exec", workspace=os.path.realpath("."))
-    ]
-
-
-def _equal(one: object, other: object) -> None:
-    assert one == other
 
 
 async def test_what_is_always_allowed_is_told_to_the_agent_as_this_once() -> None:
@@ -282,23 +173,6 @@ async def test_what_is_always_allowed_is_told_to_the_agent_as_this_once() -> Non
     assert session.grants == (given("exec"),)
     fake.say(DONE)
     await session.close()
-
-
-@pytest.mark.parametrize(("used", "keep", "kept"), [(False, False, False), (False, True, True), (True, False, True)])
-def test_a_session_in_which_nothing_was_said_is_forgotten_unless_it_is_to_be_kept(
-    tmp_path: Path, used: bool, keep: bool, kept: bool
-) -> None:
-    store = FileStore(tmp_path)
-
-    async def main() -> None:
-        fake = FakeAgent()
-        session = await Session.open(fake, store.create("s1", "/work"), Policy())
-        if used:
-            await say(session, fake)
-        await session.close(keep_unused=keep)
-
-    asyncio.run(main())
-    assert [info.id for info in store.list()] == (["s1"] if kept else [])
 
 
 async def test_whoever_waits_for_a_session_hears_of_its_end_before_the_agent_has_closed() -> None:
@@ -320,88 +194,6 @@ async def test_whoever_waits_for_a_session_hears_of_its_end_before_the_agent_has
     assert log.told == 0
     await session.close()
     assert (log.told, fake.closed) == (1, True)
-
-
-def test_the_agent_may_replace_its_journal_and_the_log_keeps_both(tmp_path: Path) -> None:
-    store = FileStore(tmp_path)
-
-    async def script(session: Session, fake: FakeAgent) -> None:
-        assert fake.request is not None
-        for number in range(5):
-            fake.request.journal.append(number)
-        fake.request.journal.replace(["summary"])
-        fake.request.journal.append(5)
-
-    def check(session: Session, fake: FakeAgent) -> None:
-        assert fake.request is not None
-        assert fake.request.journal.records == ("summary", 5)
-
-    begun(store, script)
-    restarted(store, check)
-
-
-def test_a_turn_that_nobody_ended_is_ended_as_unknown_with_its_calls(tmp_path: Path) -> None:
-    store = FileStore(tmp_path)
-    log = store.create("s1", "/work")
-    at = 1.0
-    for seq, event in enumerate((TurnStarted(UserMessage("x")), ToolStarted("t1", "Bash"), TextDelta("half")), 1):
-        log.append(Envelope("s1", seq, 1, at, event))
-    log.close()
-    restarted(store)
-    events = [item.event for item in store.open("s1").read() if isinstance(item, Envelope)]
-    assert events[3:] == [ToolCancelled("t1", "The process ended before this tool did"), TurnEnded("unknown")]
-
-
-def test_resuming_reads_from_the_last_checkpoint_and_not_from_the_beginning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(recorder, "CHECKPOINT_BYTES", 2000)
-    store = FileStore(tmp_path)
-
-    async def script(session: Session, fake: FakeAgent) -> None:
-        assert fake.request is not None
-        fake.request.journal.append("kept")
-        for _ in range(30):
-            await say(session, fake, *[TextDelta("word ")] * 20)
-
-    begun(store, script)
-    log = store.open("s1")
-    checkpoints = [
-        item.seq for item in log.read() if isinstance(item, Envelope) and isinstance(item.event, Checkpointed)
-    ]
-    assert 2 <= len(checkpoints) <= 60
-    restored = log.restore()
-    assert restored.state.total == Usage(300, 150)
-    assert restored.state.turns == 30
-    assert restored.state.journal == ["kept"]
-    log.close()
-
-
-def test_checkpoints_stay_a_fraction_of_the_log_however_large_the_live_context_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(recorder, "CHECKPOINT_BYTES", 1000)
-    sizes: list[tuple[bool, int]] = []
-    store = FileStore(tmp_path)
-
-    async def script(session: Session, fake: FakeAgent) -> None:
-        assert fake.request is not None
-        append = session._recorder._log.append
-
-        def measured(envelope: Envelope) -> int:
-            size = append(envelope)
-            sizes.append((isinstance(envelope.event, Checkpointed), size))
-            return size
-
-        session._recorder._log.append = measured  # type: ignore[method-assign]
-        for number in range(200):
-            fake.request.journal.append({"number": number, "text": "x" * 100})
-            await say(session, fake)
-
-    begun(store, script)
-    checkpoints = sum(size for is_checkpoint, size in sizes if is_checkpoint)
-    everything = sum(size for _, size in sizes)
-    assert 0 < checkpoints < everything / 2
 
 
 # Watching
@@ -488,7 +280,7 @@ async def test_closing_ends_the_turn_the_agent_and_the_log() -> None:
     assert ends == [TurnEnded("cancelled", NOTHING_USED)] * 2
 
 
-def test_an_agent_that_hangs_or_fails_while_it_closes_keeps_nobody() -> None:
+async def test_an_agent_that_hangs_or_fails_while_it_closes_keeps_nobody() -> None:
     class Hanging(FakeAgent):
         async def close(self) -> None:
             self.closed = True
@@ -499,15 +291,12 @@ def test_an_agent_that_hangs_or_fails_while_it_closes_keeps_nobody() -> None:
             self.closed = True
             raise RuntimeError("no")
 
-    async def main(fake: FakeAgent) -> None:
+    for fake in (Hanging(), Failing()):
         session = await Session.open(fake, MemoryLog("s1"), Policy())
         started = asyncio.get_running_loop().time()
         await session.close()
         assert asyncio.get_running_loop().time() - started < 1
         assert fake.closed
-
-    run(main(Hanging()))
-    run(main(Failing()))
 
 
 async def test_an_agent_that_cannot_open_passes_its_reason_on() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -178,16 +177,17 @@ async def test_a_server_that_goes_away_is_told_and_can_be_tried_again(tmp_path: 
         await expect(page.get_by_role("button", name="Start again")).to_be_enabled()
 
 
+@pytest.fixture
+def joe() -> str:
+    """A voice, with the models that hear and answer it."""
+    model_path()
+    pulled("whisper-base")
+    return pulled("piper-joe")
+
+
 @pytest.mark.long
 @pytest.mark.timeout(TIMEOUT_SECONDS)
-def test_a_spoken_question_is_understood_and_answered_by_real_models(tmp_path: Path) -> None:
-    model_path()
-    joe = pulled("piper-joe")
-    pulled("whisper-base")
-    asyncio.run(ask_by_voice(tmp_path, joe))
-
-
-async def ask_by_voice(tmp_path: Path, joe: str) -> None:
+async def test_a_spoken_question_is_understood_and_answered_by_real_models(tmp_path: Path, joe: str) -> None:
     voice = await piper.load("piper-joe", joe)
     try:
         pcm = await collected(voice.speak("What is the capital of France?"))

@@ -25,7 +25,10 @@ NAME = "minilm-l6"
 
 @cache
 def onnx_path() -> str:
-    """The file of the model. Where it cannot be had, the test does not run."""
+    """The file of the model. Where it cannot be had, the test does not run.
+
+    Kept for all tests of a process, so in a loop of its own.
+    """
     for package in ("onnxruntime", "tokenizers"):
         require(package, find_spec(package) is not None, "pip install 'trunkline[embeddings]'")
     with mock.patch.dict(os.environ, {"TRUNKLINE_CACHE": SHARED_CACHE}):

@@ -42,7 +42,10 @@ WINDOW = 8192
 
 @cache
 def model_path() -> str:
-    """The file of the model. Where it cannot be had, the test does not run."""
+    """The file of the model. Where it cannot be had, the test does not run.
+
+    Kept for all tests of a process, so in a loop of its own.
+    """
     require("xllamacpp", find_spec("xllamacpp") is not None, "pip install 'trunkline[local]'")
     with _usual_environment():
         try:

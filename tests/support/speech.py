@@ -28,7 +28,10 @@ SENTENCES = (
 
 @cache
 def pulled(name: str) -> str:
-    """The file of a model. Where it or its engine cannot be had, the test does not run."""
+    """The file of a model. Where it or its engine cannot be had, the test does not run.
+
+    Kept for all tests of a process, so in a loop of its own.
+    """
     entry = catalog.find(name)
     extra = missing_extra(entry.engine)
     require(f"the engine of {name}", extra is None, install_hint(extra or ""))

@@ -28,6 +28,7 @@ async def _texts(url: str, provider: str) -> list[str]:
 
 
 def _answer(url: str, provider: str) -> list[str]:
+    # In a loop of its own: the test waits for a process by blocking.
     return asyncio.run(_texts(url, provider))
 
 

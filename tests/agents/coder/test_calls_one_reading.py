@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -49,24 +48,20 @@ def workspace(tmp_path: Path) -> Path:
     return inside
 
 
-def played(workspace: Path, name: str, args: dict[str, Any]) -> list[Event]:
+async def played(workspace: Path, name: str, args: dict[str, Any]) -> list[Event]:
     """The events of a turn in which a model makes one call, and all that is asked is approved."""
     tools: list[Tool] = [*standard_tools(Workspace(workspace), FileMemory()), BashTool(str(workspace))]
-
-    async def main() -> list[Event]:
-        decisions, history = Decisions(), History(NoJournal())
-        history.user((Text("go"),))
-        made = Calls(Toolbox([*tools, SpawnTool(Nobody())]), decisions)
-        client = ModelClient(FakeModel(calls(ToolUse("t1", name, args)), words("ok")), lambda: "")
-        tell = TurnStream(TurnRunner(client, history, made, Compaction(client, history, made.specs)).run)
-        events = []
-        async for event in tell:
-            events.append(event)
-            if isinstance(event, ToolRequested):
-                decisions.resolve(event.call_id, Approve())
-        return events
-
-    return asyncio.run(main())
+    decisions, history = Decisions(), History(NoJournal())
+    history.user((Text("go"),))
+    made = Calls(Toolbox([*tools, SpawnTool(Nobody())]), decisions)
+    client = ModelClient(FakeModel(calls(ToolUse("t1", name, args)), words("ok")), lambda: "")
+    tell = TurnStream(TurnRunner(client, history, made, Compaction(client, history, made.specs)).run)
+    events = []
+    async for event in tell:
+        events.append(event)
+        if isinstance(event, ToolRequested):
+            decisions.resolve(event.call_id, Approve())
+    return events
 
 
 @pytest.mark.parametrize(
@@ -87,10 +82,10 @@ def played(workspace: Path, name: str, args: dict[str, Any]) -> list[Event]:
         ("Spawn", {"tasks": [{"name": 5, "prompt": "x"}]}, "The `name` of task 1 must be a string."),
     ],
 )
-def test_a_value_of_the_wrong_type_is_the_models_error_and_nothing_runs(
+async def test_a_value_of_the_wrong_type_is_the_models_error_and_nothing_runs(
     workspace: Path, name: str, args: dict[str, Any], problem: str
 ) -> None:
-    events = played(workspace, name, args)
+    events = await played(workspace, name, args)
     (finished,) = [event for event in events if isinstance(event, ToolFinished)]
     assert (finished.status, finished.output) == ("error", problem)
     assert not (workspace.parent / "written.txt").exists()
@@ -98,19 +93,19 @@ def test_a_value_of_the_wrong_type_is_the_models_error_and_nothing_runs(
         assert not [event for event in events if isinstance(event, ToolRequested)]
 
 
-def test_a_link_is_judged_by_where_it_leads(workspace: Path) -> None:
-    events = played(workspace, "Read", {"file_path": "5"})
+async def test_a_link_is_judged_by_where_it_leads(workspace: Path) -> None:
+    events = await played(workspace, "Read", {"file_path": "5"})
     assert [event.outside for event in events if isinstance(event, ToolRequested)] == [True]
 
 
-def test_what_is_asked_about_is_the_very_object_that_the_tool_gets(workspace: Path) -> None:
+async def test_what_is_asked_about_is_the_very_object_that_the_tool_gets(workspace: Path) -> None:
     """An argument that the tool does not know is not shown, since it does nothing; nor is another name for one."""
-    events = played(workspace, "Bash", {"cmd": "echo hi", "content": "harmless", "timeout": "9000"})
+    events = await played(workspace, "Bash", {"cmd": "echo hi", "content": "harmless", "timeout": "9000"})
     (request,) = [event for event in events if isinstance(event, ToolRequested)]
     assert request.args == {"command": "echo hi", "timeout": 9000}
 
 
-def test_a_tool_that_was_replaced_meanwhile_is_not_run_in_place_of_the_one_that_was_approved() -> None:
+async def test_a_tool_that_was_replaced_meanwhile_is_not_run_in_place_of_the_one_that_was_approved() -> None:
     class Named:
         """One of two tools of one name."""
 
@@ -137,7 +132,7 @@ def test_a_tool_that_was_replaced_meanwhile_is_not_run_in_place_of_the_one_that_
     reading = box.read("T", {})
     box.remove("T")
     box.add(second)
-    assert asyncio.run(reading.run(lambda text: None)).text == "first"
+    assert (await reading.run(lambda text: None)).text == "first"
 
 
 def test_tasks_are_told_by_the_names_that_they_will_have() -> None:

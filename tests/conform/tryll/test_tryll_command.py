@@ -77,23 +77,19 @@ def test_without_the_mock_engine_its_checks_are_left_out(tmp_path: Path) -> None
     assert "conforms, as far as checked" in done.stdout
 
 
-def test_what_is_no_tryll_server_does_not_conform(tmp_path: Path) -> None:
+async def test_what_is_no_tryll_server_does_not_conform() -> None:
     """One that takes connections and says nothing of use: the first check fails, and no other is tried."""
 
-    async def work() -> tuple[int, str]:
-        async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-            writer.close()
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
 
-        server = await asyncio.start_server(greet, "127.0.0.1", 0)
-        address = "{}:{}".format(*server.sockets[0].getsockname())
-        done = await asyncio.to_thread(conform, address, "--only", "tryll.agent.*")
-        server.close()
-        return done.exit_code, done.stdout
-
-    code, told = asyncio.run(work())
-    assert code == 1
-    assert "`tryll.session.ready` failed" in told
+    server = await asyncio.start_server(greet, "127.0.0.1", 0)
+    address = "{}:{}".format(*server.sockets[0].getsockname())
+    done = await asyncio.to_thread(conform, address, "--only", "tryll.agent.*")
+    server.close()
+    assert done.exit_code == 1
+    assert "`tryll.session.ready` failed" in done.stdout
 
 
 def test_what_cannot_be_reached_is_wrong_usage(unused_tcp_port: int) -> None:

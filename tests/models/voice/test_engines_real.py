@@ -42,7 +42,7 @@ async def make_voice(name: str) -> Voice:
 
 @pytest.fixture(scope="module")
 def spoken() -> dict[str, dict[str, bytes]]:
-    """What each voice says, ready to be heard."""
+    """What each voice says, ready to be heard. In a loop of its own, since it is kept for all tests of the file."""
 
     async def speak(name: str) -> dict[str, bytes]:
         voice = await make_voice(name)
@@ -61,6 +61,7 @@ def spoken() -> dict[str, dict[str, bytes]]:
 
 @pytest.fixture(scope="module")
 def whisper() -> Iterator[Recognizer]:
+    # It decodes in a thread and belongs to no loop; the tests have one each.
     loaded = asyncio.run(Whisper.load("whisper-base", pulled("whisper-base"), threads=THREADS))
     yield loaded
     asyncio.run(loaded.close())

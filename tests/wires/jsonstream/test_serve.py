@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from functools import wraps
 from typing import Any
 
 import pytest
 
-from tests.support.loop import run
 from tests.support.served import Served, served
 from trunkline.core import events as core
 from trunkline.core.agent import AddHistory, Approve, Deny, SetOptions
@@ -39,22 +36,6 @@ DONE = TurnEnded("success", Usage(10, 3))
 WRITE = ToolRequested("t1", "Write", "edit", {"file_path": "a.txt"}, "Write to a.txt")
 BASH = ToolRequested("t2", "Bash", "exec", {"command": "ls"}, "Execute: ls")
 EDIT = ToolRequested("t3", "Edit", "edit", {"file_path": "a.txt"}, "Edit a.txt")
-
-
-def scenario(test: Callable[[Served], Awaitable[None]]) -> Callable[[], None]:
-    """Run a test against a fresh server on virtual time, after `ready` was seen."""
-
-    @wraps(test)
-    def wrapper() -> None:
-        async def main() -> None:
-            async with served() as it:
-                assert it.host.types() == ["ready"]
-                await test(it)
-
-        run(main())
-
-    del wrapper.__wrapped__  # pytest would look for a fixture named `it`
-    return wrapper
 
 
 async def ask(it: Served, *events: core.Event) -> None:
@@ -98,7 +79,7 @@ async def test_ready_names_the_version_the_session_and_the_capabilities() -> Non
 # Message turns
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_a_message_is_answered_between_stream_start_and_stream_end(it: Served) -> None:
     it.host.message("m1", "Hello")
     await it.settle()
@@ -114,14 +95,14 @@ async def test_a_message_is_answered_between_stream_start_and_stream_end(it: Ser
     ]
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_newer_hosts_may_write_content_for_input_and_attach_files(it: Served) -> None:
     it.host.send(type="message", msg_id="m1", content="Hello", files=["/a.png"])
     await it.settle()
     assert it.fake.heard == [UserMessage("Hello", ("/a.png",), "m1")]
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_usage_is_the_messages_own_and_absent_when_nobody_knows_it(it: Served) -> None:
     for msg_id, usage in (("m1", Usage(5, 1, 4, 0)), ("m2", Usage(5, 1)), ("m3", None)):
         it.host.message(msg_id)
@@ -137,7 +118,7 @@ async def test_usage_is_the_messages_own_and_absent_when_nobody_knows_it(it: Ser
     assert it.session.state.total == Usage(10, 2, 4, 0)
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_messages_that_come_in_a_turn_are_answered_in_order(it: Served) -> None:
     for msg_id in ("m1", "m2", "m3"):
         it.host.message(msg_id)
@@ -149,7 +130,7 @@ async def test_messages_that_come_in_a_turn_are_answered_in_order(it: Served) ->
     assert it.host.types() == ["stream_start", "stream_end"] * 3
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_a_repeated_msg_id_is_just_another_message(it: Served) -> None:
     for _ in range(2):
         it.host.message("same")
@@ -176,7 +157,7 @@ async def test_an_empty_message_gets_an_error_and_an_end_and_never_reaches_the_a
 # Approvals
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_a_request_waits_and_approval_lets_the_tool_run(it: Served) -> None:
     it.host.message("m1")
     await it.settle()
@@ -217,7 +198,7 @@ async def test_a_request_waits_and_approval_lets_the_tool_run(it: Served) -> Non
     ]
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_a_denial_is_shown_its_reason_reaches_the_agent_and_the_turn_goes_on(it: Served) -> None:
     await ask(it, WRITE)
     it.host.send(type="tool_deny", call_id="t1", reason="Not here")
@@ -230,7 +211,7 @@ async def test_a_denial_is_shown_its_reason_reaches_the_agent_and_the_turn_goes_
     assert [line["type"] for line in lines] == ["tool_cancelled", "text_delta", "stream_end"]
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_a_denial_without_a_reason_says_user_denied(it: Served) -> None:
     await ask(it, WRITE)
     it.host.send(type="tool_deny", call_id="t1")
@@ -239,7 +220,7 @@ async def test_a_denial_without_a_reason_says_user_denied(it: Served) -> None:
     assert it.fake.decisions == [("t1", Deny("User denied"))]
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_several_requests_are_open_at_once_and_answered_in_any_order(it: Served) -> None:
     it.host.message("m1")
     await it.settle()
@@ -255,7 +236,7 @@ async def test_several_requests_are_open_at_once_and_answered_in_any_order(it: S
     assert it.host.types() == ["tool_cancelled t2", "tool_running t1", "tool_result t1", "stream_end"]
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_an_approval_for_once_does_not_cover_the_next_call(it: Served) -> None:
     await ask(it, WRITE)
     it.host.send(type="tool_approve", call_id="t1", scope="once")
@@ -264,7 +245,7 @@ async def test_an_approval_for_once_does_not_cover_the_next_call(it: Served) -> 
     assert it.host.types() == ["tool_request t3"]
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_an_approval_for_always_covers_the_category_also_what_is_pending_and_nothing_else(it: Served) -> None:
     await ask(it, WRITE, EDIT, BASH)
     it.host.send(type="tool_approve", call_id="t1", scope="always")
@@ -292,7 +273,7 @@ async def test_a_mode_releases_what_is_pending_and_covers_what_comes(mode: str, 
         assert it.host.take()[0] == {"type": "info", "msg_id": "m1", "message": f"mode updated: {mode}"}
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_reading_tools_need_no_approval_unless_told_otherwise(it: Served) -> None:
     await ask(it, ToolRequested("r1", "Read", "info", {}), ToolRequested("r2", "ViewImage", "info", {}))
     assert it.fake.decisions == [("r1", Approve())]
@@ -316,7 +297,7 @@ async def test_an_unknown_or_repeated_call_id_is_a_protocol_error(command: str) 
 # Stopping
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_stop_ends_the_turn_and_the_next_message_works(it: Served) -> None:
     await ask(it)
     it.host.send(type="stop")
@@ -329,7 +310,7 @@ async def test_stop_ends_the_turn_and_the_next_message_works(it: Served) -> None
     assert it.host.types() == ["stream_start", "text_delta", "stream_end"]
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_stop_cancels_pending_calls_first(it: Served) -> None:
     await ask(it, WRITE, BASH)
     it.host.send(type="stop")
@@ -342,7 +323,7 @@ async def test_stop_cancels_pending_calls_first(it: Served) -> None:
     assert errors(it.host.take()) == [(None, "protocol_error")]
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_stop_cancels_a_running_tool(it: Served) -> None:
     await ask(it, ToolStarted("t1", "Bash"))
     it.host.send(type="stop")
@@ -350,7 +331,7 @@ async def test_stop_cancels_a_running_tool(it: Served) -> None:
     assert it.host.types() == ["tool_cancelled t1", "stream_end"]
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_stop_when_idle_does_nothing(it: Served) -> None:
     it.host.send(type="stop")
     await asyncio.sleep(10)
@@ -381,7 +362,7 @@ async def test_an_agent_that_ignores_stop_is_cut_off_within_a_second(deaf: bool)
         assert it.host.ends == {"m1": 1, "m2": 1}
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_stop_drops_the_queue_and_each_dropped_message_gets_its_end(it: Served) -> None:
     await ask(it)
     it.host.message("m2")
@@ -393,7 +374,7 @@ async def test_stop_drops_the_queue_and_each_dropped_message_gets_its_end(it: Se
     assert [message.id for message in it.fake.heard] == ["m1", "m4"]
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_a_stop_that_overtakes_the_agents_start_still_ends_the_turn(it: Served) -> None:
     it.host.message("m1")
     it.host.send(type="stop")
@@ -407,7 +388,7 @@ async def test_a_stop_that_overtakes_the_agents_start_still_ends_the_turn(it: Se
 # Faults
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_a_crash_of_the_agent_is_an_internal_error_and_the_next_message_works(it: Served) -> None:
     await ask(it, WRITE)
     it.fake.crash(RuntimeError("boom"))
@@ -422,7 +403,7 @@ async def test_a_crash_of_the_agent_is_an_internal_error_and_the_next_message_wo
     assert it.host.ends == {"m1": 1, "m2": 1}
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_a_providers_fault_keeps_its_code_and_says_whether_to_retry(it: Served) -> None:
     await ask(it)
     it.fake.crash(ProviderError("Rate limit exceeded.", retryable=True, hint="Retry after 30s."))
@@ -431,7 +412,7 @@ async def test_a_providers_fault_keeps_its_code_and_says_whether_to_retry(it: Se
     assert it.host.take()[0] == {"type": "error", "msg_id": "m1", "error": body}
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_a_tool_error_and_an_image_have_their_form(it: Served) -> None:
     image = ToolFinished("t1", "ViewImage", "success", "aGk=", "image", {"media_type": "image/png"})
     await ask(it)
@@ -442,7 +423,7 @@ async def test_a_tool_error_and_an_image_have_their_form(it: Served) -> None:
     assert (lines[2]["output"], lines[2]["output_type"]) == ("aGk=", "image")
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_an_agent_that_just_stops_talking_is_an_internal_error(it: Served) -> None:
     await ask(it)
     it.fake.vanish()
@@ -450,7 +431,7 @@ async def test_an_agent_that_just_stops_talking_is_an_internal_error(it: Served)
     assert it.host.types() == ["error", "stream_end"]
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_a_turn_that_failed_without_a_word_still_has_an_error(it: Served) -> None:
     await ask(it)
     it.fake.say(TurnEnded("error"))
@@ -458,7 +439,7 @@ async def test_a_turn_that_failed_without_a_word_still_has_an_error(it: Served) 
     assert it.host.types() == ["error", "stream_end"]
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_a_decision_that_cannot_be_delivered_ends_the_turn_with_an_error(it: Served) -> None:
     await ask(it, WRITE)
     it.fake.refuses = OSError("pipe closed")
@@ -513,20 +494,20 @@ async def test_a_bad_line_is_one_protocol_error_and_the_next_line_works(line: by
         assert pong == {"type": "pong"}
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_blank_lines_carriage_returns_and_a_byte_order_mark_are_harmless(it: Served) -> None:
     it.server.feed(b'\xef\xbb\xbf{"type":"ping"}\r\n\r\n  \n\n{"type":"ping","new":1}\n')
     assert it.host.types() == ["pong", "pong"]
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_line_separators_inside_a_text_do_not_end_the_line(it: Served) -> None:
     it.server.feed('{"type":"message","msg_id":"m1","input":"a\u2028b\u2029c\x85d"}\n'.encode())
     await it.settle()
     assert it.fake.heard[0].text == "a\u2028b\u2029c\x85d"
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_a_line_may_come_byte_by_byte_and_split_inside_a_character(it: Served) -> None:
     for byte in '{"type":"message","msg_id":"m1","input":"é€😀"}\n'.encode():
         it.server.feed(bytes([byte]))
@@ -534,7 +515,7 @@ async def test_a_line_may_come_byte_by_byte_and_split_inside_a_character(it: Ser
     assert it.fake.heard[0].text == "é€😀"
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_lone_surrogates_are_carried_both_ways(it: Served) -> None:
     it.server.feed(b'{"type":"message","msg_id":"\\ud800","input":"\\udc00"}\n')
     await it.settle()
@@ -545,7 +526,7 @@ async def test_lone_surrogates_are_carried_both_ways(it: Served) -> None:
     assert (lines[0]["msg_id"], lines[1]["text"], lines[2]["message"]) == ("\ud800", "\udfff", "\ud801")
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_the_last_line_may_lack_its_line_feed(it: Served) -> None:
     it.server.feed(b'{"type":"ping"}')
     assert it.host.take() == []
@@ -556,7 +537,7 @@ async def test_the_last_line_may_lack_its_line_feed(it: Served) -> None:
 # History, configuration, dialect
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_history_comes_before_the_first_message_and_as_often_as_needed(it: Served) -> None:
     it.host.send(type="init_history", text="rules")
     it.host.send(type="init_history", text="summary")
@@ -567,14 +548,14 @@ async def test_history_comes_before_the_first_message_and_as_often_as_needed(it:
     assert [message.id for message in it.fake.heard] == ["m1"]
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_ping_is_answered_also_while_a_request_waits(it: Served) -> None:
     await ask(it, WRITE)
     it.host.send(type="ping")
     assert it.host.take() == [{"type": "pong"}]
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_set_config_applies_between_turns_and_the_last_word_on_each_option_wins(it: Served) -> None:
     await ask(it)
     it.host.send(type="set_config", model="one", effort="high")
@@ -588,7 +569,7 @@ async def test_set_config_applies_between_turns_and_the_last_word_on_each_option
     assert it.host.types() == ["stream_end", "info", "config_changed"]
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_set_config_that_the_agent_cannot_do_is_told_and_changes_nothing(it: Served) -> None:
     it.fake.refuses = Unsupported("this agent has no model")
     it.host.send(type="set_config", model="x")
@@ -598,7 +579,7 @@ async def test_set_config_that_the_agent_cannot_do_is_told_and_changes_nothing(i
     assert changed["capabilities"]["current_mode"] == "default"
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_an_mcp_server_that_the_agent_cannot_take_is_a_protocol_error(it: Served) -> None:
     it.fake.refuses = Unsupported("MCP is not available")
     it.host.send(type="add_mcp_server", name="files", transport="stdio", command="mcp-files")

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.support.served import Served, served
-from tests.wires.jsonstream.test_serve import DONE, ask, scenario
+from tests.wires.jsonstream.test_serve import DONE, ask
 from trunkline.core import performer
 from trunkline.core.agent import AddHistory, AddMcpServer, Capabilities
 from trunkline.core.log import MemoryLog
@@ -21,7 +21,7 @@ SILENCE_SECONDS = 10.0
 # Capabilities
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_config_changed_says_all_that_ready_said_as_it_is_now(it: Served) -> None:
     it.fake.capabilities = Capabilities(
         approval=True, mcp=True, images=None, resume=True, effort_levels=("low", "high")
@@ -43,7 +43,7 @@ async def test_config_changed_says_all_that_ready_said_as_it_is_now(it: Served) 
     }
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_set_mode_is_answered_by_what_the_agent_can_do_now(it: Served) -> None:
     it.host.send(type="set_mode", mode="auto_edit")
     await it.settle()
@@ -53,7 +53,7 @@ async def test_set_mode_is_answered_by_what_the_agent_can_do_now(it: Served) -> 
     assert changed["capabilities"]["current_mode"] == "auto_edit"
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_set_mode_is_answered_in_the_middle_of_a_turn_too(it: Served) -> None:
     await ask(it)
     it.host.send(type="set_mode", mode="yolo")
@@ -67,7 +67,7 @@ async def test_set_mode_is_answered_in_the_middle_of_a_turn_too(it: Served) -> N
 # Late history
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_history_that_comes_while_the_first_message_waits_goes_ahead_of_it(it: Served) -> None:
     it.fake.held = asyncio.Event()
     it.host.send(**SLOW)
@@ -86,7 +86,7 @@ async def test_history_that_comes_while_the_first_message_waits_goes_ahead_of_it
     assert it.host.types() == ["stream_start", "stream_end"]
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_history_in_the_same_breath_as_the_first_message_goes_ahead_of_it(it: Served) -> None:
     it.host.message("m1")
     it.host.send(type="init_history", text="late")
@@ -96,7 +96,7 @@ async def test_history_in_the_same_breath_as_the_first_message_goes_ahead_of_it(
     await it.settle()
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_history_in_the_middle_of_an_answer_is_context_of_the_next_message_once(it: Served) -> None:
     await ask(it)
     it.host.send(type="init_history", text="late")
@@ -117,7 +117,7 @@ async def test_history_in_the_middle_of_an_answer_is_context_of_the_next_message
     assert "error" not in it.host.types()
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_late_history_is_told_in_the_order_in_which_it_came(it: Served) -> None:
     await ask(it)
     it.host.send(type="init_history", text="first")
@@ -129,7 +129,7 @@ async def test_late_history_is_told_in_the_order_in_which_it_came(it: Served) ->
     assert it.fake.changes == [AddHistory("first"), AddHistory("second")]
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_history_between_two_messages_is_context_of_the_second(it: Served) -> None:
     await ask(it, DONE)
     it.host.send(type="init_history", text="late")
@@ -178,7 +178,7 @@ async def test_while_a_server_is_waited_for_the_host_hears_of_it_and_of_its_name
             await it.settle()
 
 
-@scenario
+@pytest.mark.virtual_time
 async def test_a_server_that_answers_at_once_is_no_news(it: Served) -> None:
     it.host.send(**SLOW)
     await it.settle()
