@@ -88,20 +88,24 @@ class ApprovalPrompts:
     async def _show_later(self, asked: PendingApproval) -> None:
         await lasting(lambda: self._show(asked) if asked in self._book.waiting else None)
 
-    def typed(self, choice: Choice, *, yes: bool, who: str, written: float | None = None) -> None:
+    def typed(self, choice: Choice, *, yes: bool, who: str, by: str = "", written: float | None = None) -> None:
         """`/approve` or `/deny`, and when that was written. What came of it is said where the question is.
+
+        Args:
+            who: the name that the chat is shown.
+            by: who it is for the session; see `BridgeContext.person`.
 
         Raises:
             Mistaken: it fits no question.
         """
         if not yes:
-            self._decide(self._book.find(choice.number), Deny(choice.reason), f"Denied by {who}")
+            self._decide(self._book.find(choice.number), Deny(choice.reason), f"Denied by {who}", by)
             return
         asked = self._book.find_read(written) if choice.number is None else self._book.find(choice.number)
-        self._decide(asked, *_yes(choice.always, asked, who))
+        self._decide(asked, *_yes(choice.always, asked, who), by)
 
-    def press(self, press: Press, who: str) -> None:
-        """A button.
+    def press(self, press: Press, who: str, by: str = "") -> None:
+        """A button; `who` and `by` as for `typed`.
 
         Raises:
             Mistaken: its question is over.
@@ -110,9 +114,9 @@ class ApprovalPrompts:
         if press.action == "show":
             self._show_all(asked)
         elif press.action == "deny":
-            self._decide(asked, Deny(), f"Denied by {who}")
+            self._decide(asked, Deny(), f"Denied by {who}", by)
         else:
-            self._decide(asked, *_yes(press.action == "always", asked, who))
+            self._decide(asked, *_yes(press.action == "always", asked, who), by)
 
     def show(self, number: int | None) -> None:
         """`/show`: put all of what a question is about into the chat.
@@ -158,9 +162,9 @@ class ApprovalPrompts:
             # It ended by itself in the meantime.
             return
 
-    def _decide(self, asked: PendingApproval, decision: Decision, how: str) -> None:
+    def _decide(self, asked: PendingApproval, decision: Decision, how: str, by: str = "") -> None:
         try:
-            self._chat_session.decide(asked.request.call_id, decision)
+            self._chat_session.decide(asked.request.call_id, decision, by)
         except UnknownCall:
             self._close(asked, "No answer needed: it is over")
             raise Mistaken(f"`{asked.number}` is over.") from None

@@ -238,7 +238,7 @@ class Bridge:
             self._tell_presser(item, NOT_AN_APPROVER)
             return
         try:
-            self._conversation(item.chat).prompts.press(press, self._who(item))
+            self._conversation(item.chat).prompts.press(press, self._who(item), self._context.person(item))
         except Mistaken as mistake:
             self._tell_presser(item, str(mistake))
 

@@ -133,15 +133,15 @@ class ChatSession:
     def _told(self) -> None:
         self._news = ""
 
-    def decide(self, call_id: str, decision: Decision) -> None:
-        """Tell the session what somebody decided about a call.
+    def decide(self, call_id: str, decision: Decision, by: str = "") -> None:
+        """Tell the session what somebody decided about a call; `by`: who, if others are to know.
 
         Raises:
             UnknownCall: it does not wait for that, or is closed.
         """
         if self.session is None:
             raise UnknownCall("The session is closed.")
-        self.session.answer(call_id, decision, self._context.opener.person)
+        self.session.answer(call_id, decision, by)
 
     async def learnt(self, session: Session) -> None:
         """Keep what the agent calls the session, for people who look for it."""

@@ -39,6 +39,10 @@ class BridgeContext(Value):
         """What the rules for senders call whoever wrote or pressed this."""
         return f"{self.platform.name}:{item.sender}"
 
+    def person(self, item: Inbound | Pressed) -> str:
+        """Who that is in a session that others share; nobody in one that the chat has for itself."""
+        return self.sender(item) if self.opener.shares else ""
+
     def allowed(self, item: Inbound | Pressed) -> bool:
         """Whether they are let in."""
         return self.senders.allowed(self.sender(item))

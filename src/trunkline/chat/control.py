@@ -39,12 +39,12 @@ class Control:
         return self._commands[command.name](conversation, command, inbound)
 
     def _stop(self, conversation: ChatConversation, command: ChatCommand, inbound: Inbound) -> str:
-        stopped, dropped = conversation.stop()
+        stopped, dropped = conversation.stop(inbound)
         # The answer itself says that it was stopped.
         return _told(dropped) if stopped or dropped else "Nothing is being answered."
 
     def _new(self, conversation: ChatConversation, command: ChatCommand, inbound: Inbound) -> str:
-        _, dropped = conversation.stop()
+        _, dropped = conversation.stop(inbound)
         conversation.renew()
         return f"{_told(dropped)} A new session begins with your next message.".strip()
 
@@ -87,8 +87,8 @@ class Control:
         if chosen is None:
             return "That was not understood, and nothing was approved. Write `/approve ID` or `/approve ID always`."
         try:
-            who = shown_name(inbound.sender, inbound.sender_name)
-            conversation.prompts.typed(chosen, yes=command.name == "approve", who=who, written=inbound.at)
+            who, by = shown_name(inbound.sender, inbound.sender_name), conversation.person(inbound)
+            conversation.prompts.typed(chosen, yes=command.name == "approve", who=who, by=by, written=inbound.at)
         except Mistaken as mistake:
             return str(mistake)
         return ""

@@ -23,7 +23,7 @@ from trunkline.chat.delivery.backoff import lasting
 from trunkline.chat.delivery.outbox import Posting
 from trunkline.chat.delivery.store import Note
 from trunkline.chat.message_queue import MessageQueue
-from trunkline.chat.platform import SendFailed
+from trunkline.chat.platform import Inbound, SendFailed
 from trunkline.chat.retry import CannotRetry, RetryTarget
 from trunkline.chat.turn import ChatTurn, Stopped
 from trunkline.core.faults import ConfigError, Fault
@@ -97,10 +97,14 @@ class ChatConversation:
         else:
             self.channel.conclude(note, "error", f"{retry.told(note)} `/retry {note.id}` asks again.")
 
-    def stop(self) -> tuple[bool, int]:
-        """End the answer and drop what waits: whether there was one, and how many were dropped."""
+    def person(self, inbound: Inbound) -> str:
+        """Who wrote, for a session that others share."""
+        return self._context.person(inbound)
+
+    def stop(self, inbound: Inbound) -> tuple[bool, int]:
+        """End the answer and drop what waits, as somebody wrote: whether there was one, and how many were dropped."""
         if self._turn is not None:
-            self._turn.stop()
+            self._turn.stop(by=self.person(inbound))
         store, waiting = self._context.store, self.queue.waiting
         with store.together():
             for note in waiting:

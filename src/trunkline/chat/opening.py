@@ -52,8 +52,8 @@ class Opener:
         self.limiter = TurnLimiter()
         """For the turns of all bridges that open their sessions here."""
 
-    person = ""
-    """Who answers what is asked, in sessions that others share."""
+    shares = False
+    """Whether others are in these sessions, who must be told apart."""
 
     async def open(self, name: str, session_id: str | None = None, *, chat: str = "") -> Session:
         """A new session with the agent of that name, or the one of that id. `chat` is what agents call the chat.

@@ -58,13 +58,15 @@ class ChatTurn:
         self._view: TurnView | None = None
         """What has been shown of it."""
         self._why = ""
+        self._stopped_by = ""
 
-    def stop(self, why: str = "") -> None:
-        """End it soon; `why`, if nobody in the chat wanted that. Idempotent."""
+    def stop(self, why: str = "", by: str = "") -> None:
+        """End it soon; `why`, if nobody in the chat wanted that; `by`: who did. Idempotent."""
         self._why = self._why or why
+        self._stopped_by = self._stopped_by or by
         self.stopping.set()
         if self._session is not None:
-            self._session.stop()
+            self._session.stop(self._stopped_by)
 
     def fail(self, outcome: str, text: str) -> None:
         """It has failed: what there is of the answer stays as it is, the chat is told, and the message has its end.
@@ -128,7 +130,7 @@ class ChatTurn:
             view.turn = session.submit(message)
             self._session = session
             if self.stopping.is_set():
-                session.stop()
+                session.stop(self._stopped_by)
             await view.ended.wait()
             await session.at_rest()
         finally:
@@ -157,7 +159,7 @@ class ChatTurn:
         text = for_agent(inbound.text)
         if not text.strip() and not paths:
             raise ConfigError("There is nothing to answer in this message.")
-        return UserMessage(text, tuple(paths), inbound.id, inbound.sender)
+        return UserMessage(text, tuple(paths), inbound.id, self._context.person(inbound) or inbound.sender)
 
     async def _outgoing(self, view: TurnView) -> tuple[list[OutgoingFile], list[str]]:
         """The files that go with the answer, and what to say of those that do not."""

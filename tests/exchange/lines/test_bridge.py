@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.support.attached import asking, client, echo, exchange
 from tests.support.chat_platform import ME, MemoryPlatform
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.attach import AttachHeader
+from trunkline.core.events import Envelope, StopAsked, ToolAnswered, TurnStarted
 from trunkline.core.faults import ConfigError
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.lines import bridge
@@ -27,11 +29,12 @@ async def until(happened: Callable[[], bool]) -> None:
 
 @asynccontextmanager
 async def served(
-    running: Exchange, monkeypatch: pytest.MonkeyPatch, platform: MemoryPlatform
+    running: Exchange, monkeypatch: pytest.MonkeyPatch, platform: MemoryPlatform, *people: str
 ) -> AsyncIterator[MemoryPlatform]:
     platform.name = "telegram"
     monkeypatch.setattr(bridge, "made", lambda *_: platform)
-    wire = WireSettings("telegram", ("a",), {"allow": [f"telegram:{ME}"], "verbosity": "quiet", "token_env": "T"})
+    allow = [f"telegram:{id}" for id in people or (ME,)]
+    wire = WireSettings("telegram", ("a",), {"allow": allow, "verbosity": "quiet", "token_env": "T"})
     service = bridge.service(running, wire)
     stop, reachable = asyncio.Event(), asyncio.Event()
     task = asyncio.create_task(service.run(stop, reachable.set))
@@ -79,7 +82,42 @@ async def test_what_is_asked_is_asked_in_the_chat_and_is_a_row(tmp_path: Path, m
             await running.switchboard.written()
             found = await running.switchboard.approvals.get(row.id)
             assert found is not None
-            assert (found.state, found.decided_by) == ("approved", "telegram")
+            assert (found.state, found.decided_by) == ("approved", f"telegram:{ME}")
+
+
+def asked_in(platform: MemoryPlatform) -> set[str]:
+    """The numbers of the questions."""
+    return set(re.findall(r"Approval (\d+)", "\n".join(platform.shown())))
+
+
+async def test_who_writes_answers_and_stops_in_a_chat_is_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ana, ben = "1001", "1002"
+    async with exchange(tmp_path, a=asking(tmp_path)) as running:
+        async with served(running, monkeypatch, MemoryPlatform(), ana, ben) as platform:
+            platform.says("Go", at=None, sender=ana)
+            await until(lambda: platform.sees("make"))
+            (number,) = asked_in(platform)
+            platform.says(f"/deny {number}", at=None, sender=ben, id="no")
+            await until(lambda: platform.sees("after"))
+            platform.says("Once more", at=None, sender=ben, id="again")
+            await until(lambda: len(asked_in(platform)) == 2)
+            platform.says("/stop", at=None, sender=ana, id="stop")
+            await until(lambda: platform.sees("stopped"))
+            await running.switchboard.written()
+        (row,) = await running.switchboard.rows()
+        events = [each.event for each in running.switchboard.peek(row.id).records if isinstance(each, Envelope)]
+        assert [each.message.sender for each in events if isinstance(each, TurnStarted)] == [
+            f"telegram:{ana}",
+            f"telegram:{ben}",
+        ]
+        assert [each.by for each in events if isinstance(each, ToolAnswered)] == [f"telegram:{ben}"]
+        assert [each.by for each in events if isinstance(each, StopAsked)] == [f"telegram:{ana}"]
+        assert {each["person"] for each in await running.budgets.usage("person")} == {
+            f"telegram:{ana}",
+            f"telegram:{ben}",
+        }
 
 
 async def test_without_an_agent_there_is_nobody_to_talk_to(tmp_path: Path) -> None:

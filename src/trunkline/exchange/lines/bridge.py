@@ -40,9 +40,11 @@ def service(exchange: Exchange, wire: WireSettings) -> BridgeLine:
 class ExchangeOpener(Opener):
     """Opens sessions of the exchange, and lets go of them when a chat falls silent: they stay."""
 
+    shares = True
+
     def __init__(self, exchange: Exchange, settings: BridgeSettings, platform: str) -> None:
         super().__init__(settings)
-        self.person = platform
+        self._platform = platform
         self._board = exchange.switchboard
         self._seats: dict[str, AsyncExitStack] = {}
 
@@ -54,9 +56,9 @@ class ExchangeOpener(Opener):
             ConfigError, AgentFailed: the agent cannot be had.
         """
         if session_id is None:
-            session_id = (await self._board.open(name, by=chat or self.person)).id
+            session_id = (await self._board.open(name, by=chat or self._platform)).id
         async with AsyncExitStack() as stack:
-            staying = self._board.attached(session_id, by=chat or self.person, wire=self.person)
+            staying = self._board.attached(session_id, by=chat or self._platform, wire=self._platform)
             live = await stack.enter_async_context(staying)
             self._seats[session_id] = stack.pop_all()
         return live.session
