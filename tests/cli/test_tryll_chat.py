@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.terminal.chat_terminal import ChatTerminal
 from tests.support.invoked import Invoked, invoke
 from tests.support.tryll_stub import TryllStub, echo
 from trunkline.cli import chat_once
@@ -188,3 +189,21 @@ async def test_the_way_of_a_turn_is_told_and_recorded_as_that_of_a_graph_in_this
     assert (result.stdout, result.exit_code) == ("No.\n", 0)
     assert "(refuse default; 2 ms)" in result.stderr
     assert json.loads(record.read_text()) == found
+
+
+@pytest.mark.process
+async def test_the_terminal_lists_the_models_of_the_server_and_refuses_others(stub: TryllStub) -> None:
+    stub.models["far"] = m.ModelInfo("far", m.ModelStatus.LOCAL, model_type="language")
+
+    def talked() -> None:
+        with ChatTerminal(f"127.0.0.1:{stub.port}", command=("tryll", "chat")) as terminal:
+            terminal.say("/model")
+            terminal.sees("There are also", "far", "/model NAME changes to another.")
+            terminal.say("/model fax")
+            terminal.sees("no language model `fax`. Did you mean `far`?")
+            terminal.say("/model far")
+            terminal.sees("The model is `far` now.")
+            terminal.say("/exit")
+            assert terminal.leaves() == 0
+
+    await asyncio.to_thread(talked)

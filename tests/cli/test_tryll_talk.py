@@ -129,6 +129,14 @@ async def test_a_text_in_place_of_sound_is_answered_aloud(server: Served, tmp_pa
     assert (await talk(server, "-p", "x", "--in", "y.wav")).exit_code == 2
 
 
+@pytest.mark.parametrize(("arguments", "typed"), [(("-p", "hello"), None), ((), "hello")])
+async def test_a_text_needs_no_model_that_hears(server: Served, arguments: tuple[str, ...], typed: str | None) -> None:
+    # One that nobody has: to listen would fail.
+    voices = ("--model", "mock", "--stt", "no-such-ears", "--tts", "mock")
+    result = await talk(server, *voices, *arguments, typed=typed)
+    assert (result.stdout, result.exit_code) == ("You said: hello\n", 0), result.output
+
+
 GATE = """start: guard
 default_model: any
 storages: {refusals: [Never.]}

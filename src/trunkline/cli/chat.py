@@ -146,7 +146,7 @@ def start(
 
 def _talked(options: ChatOptions, text: str | None, form: Form) -> int:
     voice = options.voice
-    if voice is not None and text is None and (voice.recording is not None or not _is_piped()):
+    if voice is not None and text is None and (voice.recording is not None or not is_piped()):
         if voice.recording is None and form == "text" and sys.stdin.isatty() and sys.stdout.isatty():
             from trunkline.cli.terminal.conversation import converse
 
@@ -289,7 +289,7 @@ def _message(text: str | None, options: ChatOptions) -> UserMessage:
 
 def _piped(*, waiting_for_text: bool) -> str:
     """Standard input, if there is one that is not a terminal."""
-    if not _is_piped():
+    if not is_piped():
         return ""
     hint = "Waiting for the end of standard input" + ("" if waiting_for_text else "; `< /dev/null` says there is none")
     waiting = threading.Timer(PATIENCE_SECONDS, click.echo, (f"{hint} ...",), {"err": True})
@@ -306,7 +306,7 @@ def _piped(*, waiting_for_text: bool) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _is_piped() -> bool:
+def is_piped() -> bool:
     """Whether something can be read there: a pipe, a socket or a file, but not `/dev/null` and its like."""
     try:
         if sys.stdin is None or sys.stdin.isatty():

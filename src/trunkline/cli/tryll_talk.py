@@ -97,6 +97,7 @@ def command(
         talk = TalkOptions(
             stt=stt,
             tts=tts,
+            hears=recording is not None or not (text is not None or chat.is_piped()),
             instructions=INSTRUCTIONS,
             pause_ms=pause,
             barge_in=not no_barge_in,

@@ -222,6 +222,26 @@ def test_an_address_may_name_a_model() -> None:
             TryllAgent.parse(wrong)
 
 
+async def test_a_model_that_the_server_does_not_have_is_refused_at_once_and_the_one_before_stays(
+    stub: TryllStub,
+) -> None:
+    conversation = await opened(stub, "near")
+    for wrong in ("fair", "e"):
+        with pytest.raises(ModelError, match=f"no language model `{wrong}`.* It has far, near"):
+            await conversation.configure(SetOptions({"model": wrong}))
+    await play(conversation, "one")
+    assert [asked.default_model_name for asked in stub.asked(m.CreateAgentRequest)] == ["near"]
+    await conversation.close()
+
+
+async def test_the_language_models_of_a_server_are_offered(stub: TryllStub) -> None:
+    agent = TryllAgent("127.0.0.1", stub.port)
+    assert await agent.offered_models() == ["far", "near"]
+    stub.answers[m.ListModelsRequest] = lambda _, asked: [m.ErrorResponse(asked.request_id, 6001, "No list.")]
+    with pytest.raises(ConfigError, match="No list"):
+        await agent.offered_models()
+
+
 async def test_another_model_answers_from_the_next_turn_on_and_is_told_what_was_said(stub: TryllStub) -> None:
     conversation = await opened(stub, "near", journal=MemoryJournal())
     await play(conversation, "one")

@@ -170,6 +170,15 @@ async def test_a_model_that_cannot_be_had_is_replaced_by_the_next_and_told_of() 
             await TryllTalk.open("127.0.0.1", stub.port, TalkOptions("mock", tts="best"))
 
 
+async def test_where_nobody_speaks_no_model_is_fetched_that_hears() -> None:
+    async with TryllStub() as stub:
+        stub.models["ears"] = m.ModelInfo("ears", m.ModelStatus.ABSENT, model_type="stt")
+        async with await TryllTalk.open("127.0.0.1", stub.port, TalkOptions("mock", tts="mock", hears=False)) as talk:
+            with pytest.raises(TryllError, match="Nobody was to be heard"):
+                await talk.listen()
+        assert stub.asked(m.DownloadModelRequest) == stub.asked(m.CreateVoiceInputRequest) == []
+
+
 async def test_silence_takes_sound_that_waits_and_words_stay() -> None:
     out = TalkEvents()
     out.push(AnswerPiece("a"))

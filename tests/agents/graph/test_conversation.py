@@ -290,14 +290,35 @@ async def test_another_model_answers_from_the_next_turn_on_and_knows_what_was_sa
         ("one", "You said: one"),
         ("two", "You said: two"),
     ]
-    await conversation.configure(SetOptions({"model": "none-such"}))
-    failed = await play(conversation, "three")
-    assert isinstance(failed[-2], Failed)
-    assert "none-such" in failed[-2].message
     await conversation.configure(SetOptions({"model": "mock"}))
-    assert text_of(await play(conversation, "four")) == "You said: four"
+    assert text_of(await play(conversation, "three")) == "You said: three"
     await conversation.close()
     assert not smith._hosts
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("none-such", "There is no model `none-such` in the catalog. `trunkline models list` shows"),
+        ("espeak", "is of the kind"),
+        ("agent:nobody", "`nobody`"),
+    ],
+)
+async def test_another_model_that_cannot_answer_is_refused_at_once_and_the_one_before_stays(
+    smith: GraphFileAgent, name: str, told: str
+) -> None:
+    conversation = await opened(smith)
+    with pytest.raises(ConfigError, match=told):
+        await conversation.configure(SetOptions({"model": name}))
+    assert text_of(await play(conversation, "one")) == "You said: one"
+    await conversation.close()
+
+
+async def test_a_graph_offers_the_models_that_answer(smith: GraphFileAgent) -> None:
+    offered = await smith.offered_models()
+    assert {"smollm2-135m", "mock"} <= set(offered)
+    assert "espeak" not in offered
+    assert await GraphFileAgent.load("smith", mock=True).offered_models() == ["mock"]
 
 
 async def test_a_graph_on_the_mock_engine_says_why_it_has_no_other_model() -> None:

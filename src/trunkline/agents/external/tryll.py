@@ -11,10 +11,10 @@ session's journal, and given back to a server that takes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from trunkline.agents.external.tryll_conversation import JOURNAL_KEY, ServerConversation, exchanges, not_accepted
+from trunkline.agents.external.tryll_models import check_known, is_missing, language_models, pick
 from trunkline.agents.turn_stream import TurnStream
 from trunkline.core.agent import Capabilities, OpenRequest
 from trunkline.core.events import Audio, Extension, Failed, Notice, Progress, TextDelta, TurnEnded, UserMessage
@@ -41,8 +41,6 @@ from trunkline.wires.tryll.messages import (
     GenerateParams,
     GraphDescription,
     InferenceEngine,
-    ModelInfo,
-    ModelStatus,
     NodeDescription,
     NodeEvent,
     TurnStatus,
@@ -61,12 +59,6 @@ KEPT_SECONDS = 0.4
 
 #: Models of this name need no file, and run on the engine of the same name.
 _MOCK = "mock"
-#: What agents run on that a server lists among its models.
-_AGENT = "agent"
-#: Which model is taken if nobody names one: the more ready, the better.
-_READINESS = (
-    ModelStatus.LOADED, ModelStatus.LOCAL, ModelStatus.DOWNLOADED, ModelStatus.DOWNLOADING, ModelStatus.ABSENT,
-)  # fmt: skip
 _OUTCOMES = {TurnStatus.SUCCESS: "success", TurnStatus.CANCELLED: "cancelled"}
 _TIMEOUT, _BUSY = 1003, 3004
 _STRINGS_EXIST, _KNOWLEDGE_EXISTS = 7002, 8002
@@ -137,6 +129,19 @@ class TryllAgent:
             token=self._token,
         )
 
+    async def offered_models(self) -> list[str]:
+        """The names of the server's models that could answer.
+
+        Raises:
+            ConfigError, AgentTimeout: as `open`.
+        """
+        config = self.config(self.model)
+        try:
+            async with Tryll(self.host, self.port, config=config, timeout=CONNECT_SECONDS, ssl=self._ssl) as tryll:
+                return language_models(await tryll.list_models())
+        except TryllError as error:
+            raise unopened(error) from None
+
     async def open(self, request: OpenRequest) -> TryllConversation:
         """Begin a session.
 
@@ -192,17 +197,24 @@ class TryllConversation(ServerConversation):
         if self._restored:
             self._context.clear()
 
-    def _use(self, model: str) -> None:
+    async def _use(self, model: str) -> None:
         """Let another model answer from the next turn on: an agent is made for it that is told what was said.
 
         Raises:
             Unsupported: it runs on another engine, and those of a session stay.
+            ModelError: the server has no such model.
         """
         if model.startswith(_MOCK) == self._fetches:
             raise Unsupported(
                 f"`{model}` runs on another engine, and a session of a Tryll server keeps its own.",
                 hint=f"Leave, and come back with `--model {model} --resume`.",
             )
+        if self._fetches:
+            try:
+                known = language_models(await self._tryll.list_models())
+            except TryllError as error:
+                raise unopened(error) from None
+            check_known(model, known)
         self._model = model
         if self._agent is not None:
             self._stale.append(self._agent)
@@ -331,29 +343,11 @@ class TryllConversation(ServerConversation):
         return name
 
 
-def pick(models: Iterable[ModelInfo]) -> str:
-    """The language model that answers if nobody names one: the one that is most ready; "" if there is none.
-
-    Agents that a server offers as models are for those who ask for them, and always ready.
-    """
-    found = [model for model in models if model.model_type == "language"]
-    return min(found, key=lambda model: (model.engine == _AGENT, _readiness(model))).name if found else ""
-
-
-def is_missing(model: ModelInfo) -> bool:
-    """Whether the model has to be fetched before it can answer."""
-    return model.status in (ModelStatus.ABSENT, ModelStatus.DOWNLOADING)
-
-
 def plain(instructions: str | None) -> GraphDescription:
     """A graph that lets the model answer, and no more."""
     return GraphDescription(
         (NodeDescription("answer", GenerateParams(system_prompt=instructions, stream=True)),), "answer"
     )
-
-
-def _readiness(model: ModelInfo) -> int:
-    return _READINESS.index(model.status) if model.status in _READINESS else len(_READINESS)
 
 
 def tryll_name(host: str, port: int) -> str:

@@ -48,7 +48,7 @@ class ServerConversation(StreamedConversation):
 
     async def configure(self, change: Change) -> None:
         if isinstance(change, SetOptions) and set(change.options) == {"model"}:
-            self._use(str(change.options["model"]))
+            await self._use(str(change.options["model"]))
         elif isinstance(change, AddHistory):
             self._context.append(change.text)
         else:
@@ -63,7 +63,7 @@ class ServerConversation(StreamedConversation):
             self._closed = True
 
     @abstractmethod
-    def _use(self, model: str) -> None:
+    async def _use(self, model: str) -> None:
         """Let another model answer from the next turn on.
 
         Raises:

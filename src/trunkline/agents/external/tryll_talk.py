@@ -58,11 +58,11 @@ _SAMPLE_BYTES = 2
 class TryllTalk:
     """One conversation. Its events are for one reader."""
 
-    def __init__(self, tryll: Tryll, agent: RemoteAgent, voice: RemoteVoice, options: TalkOptions) -> None:
+    def __init__(self, tryll: Tryll, agent: RemoteAgent, voice: RemoteVoice | None, options: TalkOptions) -> None:
         self.options = options
         self._tryll = tryll
         self._agent = agent
-        self._voice = voice
+        self._ear = voice
         self._out = TalkEvents()
         self._order = asyncio.Lock()
         """Sound and requests for the voice input, in the order in which they are meant."""
@@ -235,6 +235,12 @@ class TryllTalk:
         self._out.end()
 
     # Listening.
+
+    @property
+    def _voice(self) -> RemoteVoice:
+        if self._ear is None:
+            raise TryllError(_IDLE, "Nobody was to be heard in this conversation.")
+        return self._ear
 
     async def _start(self, *, hands_free: bool) -> None:
         if self._listening is not None and not self._listening.done():

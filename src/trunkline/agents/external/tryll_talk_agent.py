@@ -176,7 +176,7 @@ class TalkConversation(ServerConversation):
         """Answers to what was typed, of which the server has said nothing yet."""
         self._reading = asyncio.create_task(self._read(), name="events of a spoken conversation")
 
-    def _use(self, model: str) -> None:
+    async def _use(self, model: str) -> None:
         # Whoever speaks next would be answered before another were loaded.
         raise Unsupported(
             "In a spoken conversation the server answers by itself, with the model that it began with.",

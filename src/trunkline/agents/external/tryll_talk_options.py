@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from trunkline.agents.external.tryll import is_missing, pick
+from trunkline.agents.external.tryll_models import is_missing, pick
 from trunkline.agents.graph.spoken import speaks, spoken
 from trunkline.base.values import Value
 from trunkline.wires.tryll.drive import RemoteAgent, RemoteVoice, Tryll
@@ -40,6 +40,8 @@ class TalkOptions(Value):
     """The model that hears."""
     tts: str = ""
     """The model that speaks."""
+    hears: bool = True
+    """Whether somebody may speak: else no model that hears is needed."""
     instructions: str = INSTRUCTIONS
     """For the model, unless there is a graph."""
     sample_rate: int = 16000
@@ -64,6 +66,7 @@ class TalkOptions(Value):
     def config(self) -> ConfigureSessionRequest:
         """The engines: the real ones, but for models whose names begin with `mock`."""
         language, hears, voiced = (_is_mock(name) for name in (self.answers, self.stt, self.tts))
+        hears = hears or not self.hears
         inference = self.engine
         if inference is None:
             inference = InferenceEngine.MOCK if language else InferenceEngine.LLAMA_CPP
@@ -78,8 +81,8 @@ class TalkOptions(Value):
 
 async def made(
     tryll: Tryll, options: TalkOptions, progress: Progress | None, notice: Callable[[str], object]
-) -> tuple[RemoteAgent, RemoteVoice, TalkOptions]:
-    """The agent and the ear, with all models fetched, and the options with their names.
+) -> tuple[RemoteAgent, RemoteVoice | None, TalkOptions]:
+    """The agent and the ear, if one is needed, with all models fetched, and the options with their names.
 
     Args:
         progress: hears of models that are downloaded.
@@ -99,7 +102,7 @@ async def made(
     for model in models:
         if model.name in needed and is_missing(model):
             await tryll.ensure_model(model.name, progress, load=False)
-    hears = await _had(tryll, models, "stt", options.stt, progress, notice)
+    hears = await _had(tryll, models, "stt", options.stt, progress, notice) if options.hears else ""
     if options.graph is not None and speaks(options.graph.graph):
         voiced = options.tts
         if voiced and not _is_mock(voiced):
@@ -113,13 +116,15 @@ async def made(
         agent = await tryll.create_agent(
             graph, default_model=language, diagnostics=options.diagnostics, progress=progress
         )
-    voice = await tryll.voice_input(
-        hears,
-        sample_rate=options.sample_rate,
-        channels=options.channels,
-        vad_min_silence_ms=options.pause_ms,
-        progress=progress,
-    )
+    voice = None
+    if options.hears:
+        voice = await tryll.voice_input(
+            hears,
+            sample_rate=options.sample_rate,
+            channels=options.channels,
+            vad_min_silence_ms=options.pause_ms,
+            progress=progress,
+        )
     return agent, voice, options.replace(model=language, stt=hears, tts=voiced)
 
 

@@ -15,7 +15,8 @@ from functools import partial
 
 from trunkline.agents.graph import bundled, yaml_graph
 from trunkline.agents.graph.agent import GraphAgent
-from trunkline.agents.graph.agent_models import models_for, wanted
+from trunkline.agents.graph.agent_models import PREFIX as AGENT_PREFIX
+from trunkline.agents.graph.agent_models import AgentModels, models_for, wanted
 from trunkline.agents.graph.diagnostics import by_kind
 from trunkline.agents.graph.hosting import LocalGraphHost, SessionHost
 from trunkline.agents.graph.pool import ModelPool
@@ -50,7 +51,7 @@ from trunkline.core.graph.hosting import HostSettings
 from trunkline.core.graph.ordinals import InferenceEngine, TurnStatus
 from trunkline.core.graph.turns import TURN_DIAGNOSTICS, DescribeError, node_event
 from trunkline.core.turns import DENIED
-from trunkline.models.catalog_entry import SPEAKS
+from trunkline.models.catalog_entry import LLM, SPEAKS
 from trunkline.models.tool_calls import Call
 
 #: Models whose names begin like this need no weights: then all of the graph runs on the engine of that name.
@@ -133,6 +134,10 @@ class GraphFileAgent:
         spec = os.path.expanduser(spec)
         return cls(yaml_graph.load(spec), f"graph:{spec}", bundled.folder_of(spec), mock=mock, describe=describe)
 
+    async def offered_models(self) -> list[str]:
+        """The names of those that could answer, fetched or not."""
+        return [MOCK] if self.all_mock else [*ModelPool().named(LLM), MOCK]
+
     async def open(self, request: OpenRequest) -> GraphConversation:
         """Begin a conversation. Models are for the first turn to get."""
         return GraphConversation(self, request)
@@ -147,15 +152,21 @@ class GraphFileAgent:
         """
         found = self._hosts.get(chosen)
         if found is None:
-            cache, pool = paths.cache_dir(), ModelPool()
-            self._check(pool, chosen)
-            models = models_for(self.file.graph, pool, self.file.default_model, chosen=chosen, workspace=workspace)
-            vectors = VectorStore(os.path.join(cache, "tryll-vectors"))
+            models = self.models_with(chosen, workspace)
+            vectors = VectorStore(os.path.join(paths.cache_dir(), "tryll-vectors"))
             found = self._hosts[chosen] = (LocalGraphHost(models, self._folder, vectors), [])
         host, sessions = found
         session = host.open_session(self._describe)
         sessions.append(session)
         return session
+
+    def models_with(self, chosen: str, workspace: str) -> AgentModels:
+        """All that the graph needs, with the model that was chosen. Fetches nothing; raises as `enter`."""
+        pool = ModelPool()
+        if chosen and not (chosen.startswith(AGENT_PREFIX) or self.runs_mock(chosen)):
+            pool.check_language(chosen)
+        self._check(pool, chosen)
+        return models_for(self.file.graph, pool, self.file.default_model, chosen=chosen, workspace=workspace)
 
     def problem(self) -> str | None:
         """Why it cannot answer here, as far as that can be told without trying: a model, or what runs one, is missing.
@@ -232,11 +243,17 @@ class GraphConversation(StreamedConversation):
 
         Raises:
             Unsupported: all of it runs on the engine that needs no model.
+            ConfigError: there is no such model, or nothing here runs it.
         """
         if self._owner.all_mock:
             raise Unsupported(
                 "The mock engine has no other models.", hint="Leave, and come back with `--engine local --model NAME`."
             )
+        try:
+            self._owner.models_with(model, self._request.workspace)
+        except ModelError as error:
+            error.say(hint=error.hint or _OTHER_MODELS)
+            raise
         self._chosen = self._model = model
         if self._agent is not None:
             self._agent.close()

@@ -245,6 +245,14 @@ class ModelPool:
             raise ModelError(_unknown(name))
         return entry
 
+    def check_language(self, name: str) -> None:
+        """See to it that a model is one that answers.
+
+        Raises:
+            NoLanguageModel: it is not in the catalog, or does something else.
+        """
+        self._of_kind(name, LLM, NoLanguageModel)
+
     def check(self, *names: str) -> None:
         """See to it that models could be used, without fetching them.
 

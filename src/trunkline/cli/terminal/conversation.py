@@ -152,7 +152,8 @@ class TerminalConversation:
     async def models(self) -> list[str]:
         settings = self._opened.settings
         if settings is None:
-            return []
+            offered_models = getattr(self._talk.agent, "offered_models", None)
+            return [] if offered_models is None else await offered_models()
         from trunkline.models.offered import offered
 
         return await offered(settings.model)
