@@ -156,10 +156,10 @@ def test_prompts_can_be_said_in_other_words(tmp_path: Path) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("wire", ["jsonstream", "agentproc"])
-def test_a_target_that_does_not_start_is_wrong_usage(wire: str) -> None:
+def test_a_target_that_does_not_start_ends_with_2_and_no_usage(wire: str) -> None:
     done = conform("--", "no-such-program-anywhere", wire=wire)
     assert done.exit_code == 2
-    assert "there is no program `no-such-program-anywhere`" in done.stderr
+    assert done.stderr.startswith("Error: there is no program `no-such-program-anywhere` on `PATH`: install it")
 
 
 @pytest.mark.parametrize(

@@ -65,10 +65,10 @@ def test_a_name_is_no_path(name: str) -> None:
 
 
 @pytest.mark.process
-def test_a_host_that_does_not_start_is_wrong_usage() -> None:
+def test_a_host_that_does_not_start_ends_with_2_and_no_usage() -> None:
     done = conform("--", "no-such-program-anywhere", "{agent}")
     assert done.exit_code == 2
-    assert "there is no program `no-such-program-anywhere`" in done.stderr
+    assert done.stderr.startswith("Error: there is no program `no-such-program-anywhere` on `PATH`: install it")
 
 
 def test_the_checks_can_be_listed() -> None:

@@ -49,4 +49,4 @@ def test_a_script_that_is_no_recording_is_refused_with_what_to_do(tmp_path: Path
     path.write_text("turns: [{steps: [{text: hi}]}]")
     done = invoke(command, str(path))
     assert done.exit_code == 1
-    assert f"trunkline chat --agent scripted:{path}" in done.stderr
+    assert f"trunkline chat scripted:{path}" in done.stderr

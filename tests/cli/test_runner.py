@@ -60,7 +60,8 @@ def agent_config(sns: SnsStub, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("arguments", "secret", "said"),
     [
-        (["serve"], "", "RUNNER_LAUNCHER_SECRET (or --secret, or --secret-file) is required"),
+        (["serve"], "", "Set RUNNER_LAUNCHER_SECRET, or say `--secret-file` or `--secret`."),
+        (["status"], "", "to be let in. Set RUNNER_LAUNCHER_SECRET, or say `--secret-file`.\n"),
         (["serve", "--secret", " "], "", "is required"),
         (["serve", "--secret", "gehörtes"], "", "must be plain ASCII"),
         (["serve", "--secret-file", "/nowhere/secret"], "", "cannot be read: No such file"),
@@ -88,9 +89,9 @@ def test_the_files_say_what_no_flag_and_no_variable_does() -> None:
     home = {"TRUNKLINE_HOME": os.environ["TRUNKLINE_HOME"]}
     said = settled("runner", environ=home)
     assert (said["allow_origin"], said["listen"]) == ("https://net.example", "127.0.0.1:4318")
-    assert runner.launcher_secret(None, None, said) == "of the file"
+    assert runner._secret(None, None, said, "") == "of the file"
     told = settled("runner", environ=home | {runner.SECRET_VARIABLE: "of the environment"})
-    assert runner.launcher_secret(None, None, told) == "of the environment"
+    assert runner._secret(None, None, told, "") == "of the environment"
     file.write_text('[runner]\nlisten = "0.0.0.0:4318"\n')
     assert "it listens on this machine alone" in invoke("serve").output
     file.write_text('[runner]\nlisten = "4318"\n')

@@ -33,6 +33,10 @@ COMMANDS: dict[str, str] = {
     "agentproc hub show": "claude-code",
     "agentproc run": "--profile {}/none.yaml --message hello",
     "agentproc serve": "echo",
+    "approvals approve": "x",
+    "approvals deny": "x",
+    "approvals list": "",
+    "approvals show": "x",
     "bridge check": "terminal telegram matrix",
     "bridge outbox": "",
     "bridge run": "matrix --agent echo",
@@ -41,9 +45,12 @@ COMMANDS: dict[str, str] = {
     "conform jsonstream": "--only none -- true",
     "conform sns": "http://127.0.0.1:1",
     "conform tryll": "127.0.0.1:1",
+    "doctor": "--config {}/exchange.toml",
+    "explain": "x",
     "graph check": "npc",
     "graph draw": "npc",
     "graph run": "npc -m hello",
+    "init": "{}/trunkline.toml",
     "ledger": "",
     "models list": "",
     "models path": "smollm2-135m",
@@ -68,6 +75,8 @@ COMMANDS: dict[str, str] = {
     "network owner requests": "--key-file {}/key --url http://127.0.0.1:1",
     "network register agent": "--community c --handle h --key-file {}/key --url http://127.0.0.1:1",
     "network serve": "--listen 127.0.0.1:0 --db sqlite:///{}/network.db",
+    "record": "x",
+    "replay": "{}/recorded.yaml",
     "runner approvals": "",
     "runner approve": "x",
     "runner deny": "x",
@@ -78,6 +87,8 @@ COMMANDS: dict[str, str] = {
     "runner stop": "",
     "schema": "sns",
     "sessions export": "none",
+    "sessions fork": "none",
+    "sessions handover": "none --to echo",
     "sessions list": "",
     "sessions rm": "none",
     "sessions show": "none",
@@ -87,11 +98,22 @@ COMMANDS: dict[str, str] = {
     "tryll serve": "--listen 127.0.0.1:0 --models-dir {}",
     "tryll talk": "127.0.0.1:1 --in {}/none.wav",
     "up": "",
+    "usage": "",
 }
+#: A second way to try one, and how it is called here.
+MORE = {"up with a file": "up --config {}/exchange.toml"}
+#: Those of the exchange that do what they are asked, or tell that none runs: no extra is needed for either.
+EXCHANGE = {
+    "init": "Wrote", "replay": "You said: hi", "doctor": "packages", "approvals list": "No exchange runs here",
+    "approvals show": "No exchange runs here", "usage": "No exchange runs here", "explain": "No exchange runs here",
+    "record": "No exchange runs here", "sessions fork": "No exchange runs here",
+    "sessions handover": "No exchange runs here",
+}  # fmt: skip
 #: Those that are of no use without what an extra brings.
 LACKING = {
     "graph check": "graph", "graph draw": "graph", "graph run": "graph", "tryll chat": "graph", "schema": "network",
     "network serve": "network", "runner serve": "runner", "conform sns": "network", "models pull": "voice", "up": "up",
+    "up with a file": "up",
     "network key keep": "network", "network owner requests": "network", "network register agent": "network",
     "network agent secrets list": "network", "network agent secrets set": "network", "network agent list": "network",
     "network community list": "network", "network community show": "network", "network owner draft-issue": "network",
@@ -124,9 +146,11 @@ def test_no_command_ends_in_a_traceback_with_only_the_core_installed(tmp_path: P
     (tmp_path / "models.json").write_text("{")
     (tmp_path / "key").write_text("0x" + "1" * 64)
     (tmp_path / "key").chmod(0o600)
+    (tmp_path / "exchange.toml").write_text("[exchange]\nlisten = '127.0.0.1:0'\n[agents.e]\nagent = 'echo'\n")
+    (tmp_path / "recorded.yaml").write_text("turns: [{message: hi, steps: [{text: 'You said: hi'}]}]\n")
     tried = {
         name: [*name.split(), *COMMANDS.get(name, "").replace("{}", str(tmp_path)).split()] for name in leaves(app)
-    }
+    } | {name: line.replace("{}", str(tmp_path)).split() for name, line in MORE.items()}
     environ = clean_environment() | {
         "HOME": str(tmp_path), "TRUNKLINE_HOME": str(tmp_path / "home"), "TRUNKLINE_CACHE": str(tmp_path / "cache"),
         "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "src"))), "NO_COLOR": "1",
@@ -145,6 +169,8 @@ def test_no_command_ends_in_a_traceback_with_only_the_core_installed(tmp_path: P
         if each["code"] not in (0, 1, 2) or "Traceback" in each["said"] or "ModuleNotFoundError" in each["said"]
     }
     assert wrong == {}
+    said = {name: each["said"] for name, each in zip(tried, found, strict=True)}
+    assert {name: words for name, words in EXCHANGE.items() if words not in said[name]} == {}
     told = {
         name: each["said"].strip().splitlines()[-1] for name, each in zip(tried, found, strict=True) if each["said"]
     }

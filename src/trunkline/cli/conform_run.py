@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound="Stage")
 
 EXIT_DOES_NOT_CONFORM = 1
+#: Nothing is known of the target: neither that it conforms nor that it does not.
+EXIT_NOT_RUN = 2
 EXIT_INTERRUPTED = 130
 #: As many as a small machine has cores: checks mostly wait.
 DEFAULT_JOBS = 2
@@ -121,7 +123,7 @@ def conduct(suite: Suite[S], wire: str, protocol: str, how: How, prepare: Callab
 
 
 def _run(suite: Suite[S], checks: Sequence[Check], trial: Trial[S], wire: str, protocol: str, jobs: int) -> Report:
-    """Run checks. A target that cannot be started at all is wrong usage; Ctrl-C ends with 130."""
+    """Run checks. A target that cannot be started or reached at all ends with 2, Ctrl-C with 130."""
     from trunkline.base.process import SpawnError
     from trunkline.base.redact import Redactor
     from trunkline.conform.report import Report
@@ -131,7 +133,7 @@ def _run(suite: Suite[S], checks: Sequence[Check], trial: Trial[S], wire: str, p
     try:
         results, records = asyncio.run(suite.run(checks, trial.stage, jobs=jobs, on_result=progress.tell))
     except SpawnError as error:
-        raise click.UsageError(str(error)) from None
+        raise _NotRun(str(error)) from None
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
     finally:
@@ -147,6 +149,12 @@ def _run(suite: Suite[S], checks: Sequence[Check], trial: Trial[S], wire: str, p
         redactor=Redactor.from_environ(os.environ | dict(trial.env)),
         left_out=len(suite.select(())) - len(checks),
     )
+
+
+class _NotRun(click.ClickException):
+    """Nothing could be started or reached. What was typed is right, so that its usage would explain nothing."""
+
+    exit_code = EXIT_NOT_RUN
 
 
 def argv(target: Sequence[str], example: str) -> tuple[str, ...]:

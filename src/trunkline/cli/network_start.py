@@ -47,7 +47,7 @@ def command(
       trunkline network agent start ada --config brain.json --no-secrets --key-file owner.key
     """
     asking.one_standard_input(("the configuration", path), ("the password", password_file), ("the key", key_file))
-    knows = runner.launcher_secret(None, secret_file)
+    knows = runner.launcher_secret(secret_file)
     more = {} if path is None else runner.read_config(path)
     if not isinstance(more, dict):
         raise click.ClickException(f"The configuration `{printable(str(path))}` is not a JSON object.")

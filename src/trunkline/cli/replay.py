@@ -45,7 +45,7 @@ def command(file: str, as_json: bool) -> None:
     if any(turn.message is None for turn in found.turns):
         raise ConfigError(
             f"The script `{file}` does not say which messages it answers.",
-            hint=f"It is not a recording; talk to it with `trunkline chat --agent scripted:{file}`.",
+            hint=f"It is not a recording; talk to it with `trunkline chat scripted:{file}`.",
         )
     asyncio.run(_replay(found, as_json))
 

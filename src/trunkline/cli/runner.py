@@ -85,7 +85,7 @@ def serve(listen: str | None, secret: str | None, secret_file: str | None, allow
     from trunkline.runner.launcher import serve as serve_until
 
     said = _settled({"listen": listen, "allow_origin": allow_origin})
-    found = launcher_secret(secret, secret_file, said)
+    found = _secret(secret, secret_file, said, f"Set {SECRET_VARIABLE}, or say `--secret-file` or `--secret`.")
     try:
         host, port = serving.address(said["listen"], hint=_LOCAL_ONLY)
         launcher = Launcher(paths.state_dir(), host, port, found, _origin(said["allow_origin"]))
@@ -275,20 +275,23 @@ def _origin(value: str) -> str:
     return found
 
 
-def launcher_secret(secret: str | None, secret_file: str | None, said: EffectiveConfig | None = None) -> str:
-    """What a launcher's callers must know, from where it is said; or the end of the command."""
+def launcher_secret(secret_file: str | None) -> str:
+    """What a launcher is told by its callers, from where it is said; or the end of the command."""
+    return _secret(None, secret_file, _settled({}), f"Set {SECRET_VARIABLE}, or say `--secret-file`.")
+
+
+def _secret(secret: str | None, secret_file: str | None, said: EffectiveConfig, ways: str) -> str:
+    """What a launcher's callers must know. `ways` tells how to say it."""
     if secret is not None and secret_file is not None:
         raise click.UsageError("`--secret` and `--secret-file` say the same thing: use one of them.")
     if secret is None and secret_file is None:
-        secret, secret_file = _said_elsewhere(said or _settled({}))
+        secret, secret_file = _said_elsewhere(said)
     try:
         found = callers_secret(secret, secret_file)
     except ConfigError as error:
         raise click.ClickException(printable(str(error))) from None
     if not found:
-        raise click.ClickException(
-            f"{SECRET_VARIABLE} (or --secret, or --secret-file) is required: what callers must know to be let in."
-        )
+        raise click.ClickException(f"{SECRET_VARIABLE} is required: what callers must know to be let in. {ways}")
     return found
 
 
@@ -310,7 +313,7 @@ def _said_elsewhere(said: EffectiveConfig) -> tuple[str | None, str | None]:
 
 def _asked(url: str, secret_file: str | None, method: str, path: str, body: Any = None) -> dict[str, Any]:
     """The launcher's answer, or the end of the command."""
-    return asyncio.run(ask(url.rstrip("/"), launcher_secret(None, secret_file), method, path, body))
+    return asyncio.run(ask(url.rstrip("/"), launcher_secret(secret_file), method, path, body))
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from trunkline.agents.external.tryll_talk_events import (
     UserTranscript,
 )
 from trunkline.agents.external.tryll_talk_options import TalkOptions
+from trunkline.core.faults import NotListening
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.drive import Sound
 from trunkline.wires.tryll.errors import TryllError
@@ -174,7 +175,7 @@ async def test_where_nobody_speaks_no_model_is_fetched_that_hears() -> None:
     async with TryllStub() as stub:
         stub.models["ears"] = m.ModelInfo("ears", m.ModelStatus.ABSENT, model_type="stt")
         async with await TryllTalk.open("127.0.0.1", stub.port, TalkOptions("mock", tts="mock", hears=False)) as talk:
-            with pytest.raises(TryllError, match="Nobody was to be heard"):
+            with pytest.raises(NotListening, match="Nobody was to be heard"):
                 await talk.listen()
         assert stub.asked(m.DownloadModelRequest) == stub.asked(m.CreateVoiceInputRequest) == []
 

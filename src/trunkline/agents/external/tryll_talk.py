@@ -34,7 +34,7 @@ from trunkline.agents.external.tryll_talk_events import (
     UserTranscript,
 )
 from trunkline.agents.external.tryll_talk_options import TalkOptions, made
-from trunkline.core.faults import AgentFailed
+from trunkline.core.faults import AgentFailed, NotListening
 from trunkline.wires.tryll.drive import RemoteAgent, RemoteVoice, Replacement, Reply, Sound, Tryll, TurnFailed
 from trunkline.wires.tryll.drive.connection import Progress
 from trunkline.wires.tryll.errors import TryllError
@@ -239,7 +239,7 @@ class TryllTalk:
     @property
     def _voice(self) -> RemoteVoice:
         if self._ear is None:
-            raise TryllError(_IDLE, "Nobody was to be heard in this conversation.")
+            raise NotListening("Nobody was to be heard in this conversation.")
         return self._ear
 
     async def _start(self, *, hands_free: bool) -> None:
