@@ -153,3 +153,41 @@ def test_nonsense_from_whoever_is_behind_the_socket_is_an_error(home: Path, said
         (line,) = host.rest()
         assert why in line["error"]["message"]
         assert host.wait() == 1
+
+
+#: Stands for an exchange that is stopped: at once, or when it has let somebody in.
+STOPPED = """
+import os, signal, sys
+from trunkline.base import attach, local_socket
+server = local_socket.listening(sys.argv[1], attach.ATTACH_SOCKET)
+server.setblocking(True)
+print(flush=True)
+if sys.argv[2] == "later":
+    connection, _ = server.accept()
+    connection.makefile("rb").readline()
+    connection.sendall(b'{"session":"s"}\\n')
+os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that the other end is stopped")
+@pytest.mark.parametrize("when", ["before", "later"])
+def test_an_exchange_that_is_stopped_is_told_to_whoever_waits_for_it(home: Path, when: str) -> None:
+    place = home / "exchange"
+    place.mkdir()
+    peer = subprocess.Popen([sys.executable, "-c", STOPPED, str(place), when], stdout=subprocess.PIPE)
+    try:
+        assert peer.stdout is not None
+        peer.stdout.readline()
+        with AgentProcess("--attach") as host:
+            if when == "later":
+                _, status = os.waitpid(peer.pid, os.WUNTRACED)
+                assert os.WIFSTOPPED(status)
+                host.message("Go")
+            (line,) = host.rest()
+            assert line["error"]["code"] == "config_error"
+            assert f"The exchange is stopped, as process {peer.pid}." in line["error"]["message"]
+            assert host.wait() == 1
+    finally:
+        peer.kill()
+        peer.communicate()

@@ -13,11 +13,14 @@ import pytest
 
 from tests.support.attached import asking, echo, exchange
 from tests.support.patience import PATIENCE_SECONDS
+from trunkline.base import local_socket
 from trunkline.base.attach import AttachHeader
+from trunkline.cli import local_exchange
 from trunkline.cli.remote_session import RemoteSession
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.events import Envelope, Event, Notice, TextDelta, ToolRequested, TurnEnded, UserMessage
 from trunkline.core.faults import AgentFailed, ConfigError
+from trunkline.exchange.lines.chat import ChatServer
 from trunkline.exchange.settings import AgentBudget
 
 HERE = AttachHeader("chat", "a", "s")
@@ -131,6 +134,65 @@ async def test_an_exchange_that_goes_away_is_an_error_for_whoever_waits(home: Pa
     await one.close()
     with pytest.raises(ConfigError, match="No exchange runs here"):
         await joined()
+
+
+async def test_whoever_waits_for_an_exchange_that_is_stopped_hears_so(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with exchange(home, a=echo(home)):
+        one, seen = await joined()
+        monkeypatch.setattr(local_exchange, "LOOK_SECONDS", 0.0)
+        monkeypatch.setattr(local_socket, "stopped_peer", lambda connection: 42)
+        one.submit(UserMessage("Hello"))
+        with pytest.raises(ConfigError, match=r"stopped, as process 42\."):
+            await one.at_rest()
+        assert isinstance(await seen.until(TurnEnded), TurnEnded)
+        await one.close()
+        with pytest.raises(ConfigError, match="stopped"):
+            await joined()
+
+
+async def test_the_turn_of_an_exchange_that_goes_away_has_an_end_here(home: Path) -> None:
+    async with exchange(home, a=asking(home)):
+        one, seen = await joined()
+        one.submit(UserMessage("Go"))
+        await seen.until(ToolRequested)
+    ended = await seen.until(TurnEnded)
+    assert isinstance(ended, TurnEnded)
+    assert ended.outcome in ("cancelled", "unknown")
+    await one.close()
+
+
+async def test_who_types_and_who_answers_is_shown_to_the_others(home: Path) -> None:
+    async with exchange(home, a=asking(home)) as running:
+        one, seen = await joined()
+        live = await running.switchboard.find("s")
+        await running.switchboard.submit(live, UserMessage("Go", sender="ana"))
+        await seen.until(ToolRequested)
+        (request,) = one.waiting
+        live.session.answer(request.call_id, Approve(), "ben")
+        await seen.until(TurnEnded)
+        assert [event.message for event in seen.events if isinstance(event, Notice)] == ["ana: Go", "Approved by ben."]
+        await one.close()
+
+
+async def test_a_terminal_that_did_not_read_hears_what_it_missed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with exchange(home, a=asking(home)) as running:
+        servers: list[ChatServer] = []
+        monkeypatch.setattr(ChatServer, "show", lambda server, envelopes: servers.append(server))
+        one, seen = await joined()
+        one.submit(UserMessage("Go"))
+        live = await running.switchboard.find("s")
+        async for _ in live.session.subscribe(0):
+            if live.session.waiting:
+                break
+        live.session.answer(live.session.waiting[0].call_id, Approve(), "ana")
+        await live.session.at_rest()
+        servers[0].missed(7)
+        await seen.until(TurnEnded)
+        await one.at_rest()
+        assert any("7 events were left out" in event.message for event in seen.events if isinstance(event, Notice))
+        await one.close()
 
 
 @pytest.mark.process

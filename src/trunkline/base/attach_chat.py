@@ -1,7 +1,8 @@
 """What `chat --attach` and the exchange say to each other: JSON objects, one to a line.
 
-The exchange begins with a `Standing`; then come the session's events as `core.records` writes them, and between them a
-`AttachedReply` to each command, in their order. No reply: it is an event.
+The exchange begins with a `Standing`; then come the session's events as `core.records` writes them, and between them an
+`AttachedReply` to each command, in their order. Where events were left out, since they were not read in time, another
+`Standing` says how many, and where the session is then.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Do = Literal["submit", "steer", "answer", "stop", "mode", "revoke", "configure"]
 
 
 class Standing(Value):
-    """Where the session is when a client comes."""
+    """Where the session is when a client comes, or after a gap."""
 
     session: str
     agent: str
@@ -30,6 +31,8 @@ class Standing(Value):
     """The one in progress, with its message and what is asked in it; 0: none."""
     message: Mapping[str, Any] | None = None
     waiting: tuple[Mapping[str, Any], ...] = ()
+    missed: int = 0
+    """How many events were left out before."""
 
 
 class AttachedCommand(Value):

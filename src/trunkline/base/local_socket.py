@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -17,6 +18,10 @@ PRIVATE_SOCKET = 0o600
 LONGEST_PATH = 104
 #: Clients that may wait to be let in.
 BACKLOG = 128
+#: Linux alone tells who is at the other end in this way.
+SO_PEERCRED: int = getattr(socket, "SO_PEERCRED", -1)
+#: A process in one line of numbers.
+STAT_BYTES = 4096
 
 
 def listening(directory: str, name: str) -> socket.socket:
@@ -64,6 +69,19 @@ def connected(directory: str, name: str, seconds: float) -> socket.socket:
         made.close()
         raise
     return made
+
+
+def stopped_peer(connection: socket.socket) -> int | None:
+    """The id of the process that listens at the other end, if it is stopped, as by SIGSTOP; None: it is not, or this
+    system does not tell."""
+    try:
+        pid, _, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, SO_PEERCRED, struct.calcsize("3i")))
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # Behind the name, which may hold anything: the state.
+            state = file.read(STAT_BYTES).rpartition(b")")[2].split()[:1]
+    except OSError:
+        return None
+    return pid if state in ([b"T"], [b"t"]) else None
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+import time
 from collections.abc import Iterable
 
 from trunkline.base import attach
@@ -36,7 +37,7 @@ def relay(
         tells_end: whether the exchange hears that the host has closed its end; else only that we are gone.
 
     Raises:
-        ConfigError: no exchange runs here, or it refused.
+        ConfigError: no exchange runs here, it is stopped, or it refused.
         AgentFailed: it went away.
     """
     with local_exchange.connect(attach.ATTACH_SOCKET) as connection:
@@ -55,23 +56,29 @@ def introduce(connection: socket.socket, header: AttachHeader) -> bytes:
     """Say who we are, and hear whether we are let in; gives what came behind the answer.
 
     Raises:
-        ConfigError: the exchange refused.
+        ConfigError: the exchange refused, or is stopped.
         AgentFailed: it went away.
     """
-    connection.settimeout(local_exchange.ANSWER_SECONDS)
-    try:
-        connection.sendall(attach.encode(header))
-        line = b""
-        while b"\n" not in line:
+    connection.settimeout(local_exchange.LOOK_SECONDS)
+    to_send, line = memoryview(attach.encode(header)), b""
+    deadline = time.monotonic() + local_exchange.ANSWER_SECONDS
+    while b"\n" not in line:
+        try:
+            if to_send:
+                to_send = to_send[connection.send(to_send) :]
+                continue
             data = connection.recv(READ_BYTES)
-            if not data or len(line) > attach.MAX_ANSWER:
-                raise AgentFailed(GONE, retryable=True)
-            line += data
-    except TimeoutError:
-        seconds = local_exchange.ANSWER_SECONDS
-        raise AgentFailed(f"The exchange did not answer within {seconds:g} seconds.", retryable=True) from None
-    except OSError:
-        raise AgentFailed(GONE, retryable=True) from None
+        except TimeoutError:
+            local_exchange.check_runs(connection)
+            if time.monotonic() > deadline:
+                seconds = local_exchange.ANSWER_SECONDS
+                raise AgentFailed(f"The exchange did not answer within {seconds:g} seconds.", retryable=True) from None
+            continue
+        except OSError:
+            data = b""
+        if not data or len(line) > attach.MAX_ANSWER:
+            raise AgentFailed(GONE, retryable=True)
+        line += data
     line, _, rest = line.partition(b"\n")
     try:
         answer = attach.decode_answer(line)
@@ -99,13 +106,17 @@ class _Relay:
         self._to_host = bytearray()
         self._ended = False
         """Whether the exchange has said all."""
+        self._unanswered = False
+        """Whether the host has said something since the exchange did."""
 
     def run(self, rest: bytes) -> int:
         self._take(rest)
         if self._reading is None:
             self._host_ended()
         while not (self._ended and not self._to_host):
-            for fd, happened in self._poll():
+            if not (found := self._poll()):
+                local_exchange.check_runs(self._connection)
+            for fd, happened in found:
                 try:
                     self._step(fd, happened)
                 except BrokenPipeError:
@@ -122,7 +133,8 @@ class _Relay:
         if not self._ended:
             poller.register(self._socket, wanted | (select.POLLOUT if self._to_exchange else 0))
         poller.register(self._writing, select.POLLOUT if self._to_host else 0)
-        return poller.poll()
+        # Whoever says nothing can wait for an exchange that is stopped: it may go on.
+        return poller.poll(local_exchange.LOOK_SECONDS * 1000 if self._unanswered else None)
 
     def _step(self, fd: int, happened: int) -> None:
         if fd == self._writing:
@@ -145,6 +157,7 @@ class _Relay:
         except OSError:
             data = b""
         self._to_exchange += data
+        self._unanswered = True
         if not data:
             self._reading = None
             if not self._to_exchange:
@@ -166,6 +179,7 @@ class _Relay:
         except OSError:
             data = b""
         self._ended = not data
+        self._unanswered = False
         self._take(data)
 
     def _take(self, data: bytes) -> None:

@@ -19,6 +19,8 @@ from trunkline.core.faults import AgentFailed, ConfigError
 CONNECT_SECONDS = 0.8
 #: How long an answer may take: agents may have to be started for it.
 ANSWER_SECONDS = 60.0
+#: How often whoever waits looks whether the exchange is stopped: so that it is told within a second.
+LOOK_SECONDS = 0.5
 
 
 def home(directory: str = ".", environ: Mapping[str, str] = os.environ) -> str:
@@ -37,16 +39,34 @@ def connect(name: str, seconds: float = CONNECT_SECONDS) -> socket.socket:
     """A connection to one of the exchange's sockets.
 
     Raises:
-        ConfigError: no exchange runs here.
+        ConfigError: no exchange runs here, or it is stopped.
     """
     place = home()
     try:
-        return local_socket.connected(place, name, seconds)
+        connection = local_socket.connected(place, name, seconds)
     except OSError:
         raise ConfigError(
             f"No exchange runs here: nobody answers in `{paths.homely(place)}`.",
             hint="Start it with `trunkline up`, or go to the directory of its `trunkline.toml`.",
         ) from None
+    try:
+        check_runs(connection)
+    except ConfigError:
+        connection.close()
+        raise
+    return connection
+
+
+def check_runs(connection: socket.socket) -> None:
+    """See whether the exchange at the other end runs. One that is busy does; nobody can tell it from one that hangs.
+
+    Raises:
+        ConfigError: it is stopped.
+    """
+    if (pid := local_socket.stopped_peer(connection)) is not None:
+        raise ConfigError(
+            f"The exchange is stopped, as process {pid}.", retryable=True, hint=f"`kill -CONT {pid}` lets it go on."
+        )
 
 
 class ExchangeRefused(ConfigError):

@@ -9,6 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Literal
 
 from trunkline.base import attach, jsontext, shapes
 from trunkline.base.attach import AttachHeader, FrameReader
@@ -19,10 +20,22 @@ from trunkline.cli import local_exchange
 from trunkline.cli.attaching import GONE, READ_BYTES, introduce
 from trunkline.core import records
 from trunkline.core.agent import AddHistory, Approve, Capabilities, Change, Decision, Deny, SetOptions
-from trunkline.core.events import Envelope, Event, Failed, ModeChanged, Notice, ToolRequested, TurnEnded, TurnStarted
+from trunkline.core.events import (
+    Envelope,
+    Event,
+    Failed,
+    ModeChanged,
+    Notice,
+    Steered,
+    ToolAnswered,
+    ToolRequested,
+    TurnEnded,
+    TurnStarted,
+)
 from trunkline.core.events import UserMessage as Message
-from trunkline.core.faults import AgentFailed, Fault, of_kind
+from trunkline.core.faults import AgentFailed, ConfigError, Fault, of_kind
 from trunkline.core.grants import Grant
+from trunkline.core.ids import new_id
 from trunkline.core.recorder import Sink
 from trunkline.core.state import OpenTurn, SessionState
 from trunkline.core.turns import State
@@ -47,11 +60,18 @@ class RemoteSession:
         self._frames = FrameReader()
         self._lines = LineSplitter(MAX_LINE)
         self._replies: deque[asyncio.Future[int | None]] = deque()
+        self._sent: dict[str, int] = {}
+        """The messages that were sent from here and have not begun, and their turns; 0: not known yet."""
         self._own: set[int] = set()
         """The turns that were asked for here and have not ended."""
+        self._answered: set[str] = set()
+        """The calls that were answered here."""
         self._news = asyncio.Event()
         self._fault: Fault | None = None
+        self._was_awaited = False
+        """Whether something was awaited when the exchange went away."""
         self._listening: asyncio.Task[None] | None = None
+        self._looking: asyncio.TimerHandle | None = None
 
     @classmethod
     async def open(cls, header: AttachHeader, *, interactive: bool) -> RemoteSession:
@@ -112,16 +132,17 @@ class RemoteSession:
 
     def submit(self, message: Message, refusal: Fault | None = None) -> int:
         """Have a message answered. Which turn that is, is known later."""
-        self._send(AttachedCommand("submit", message=shapes.encode(message))).add_done_callback(self._taken)
+        self._say("submit", message)
         return 0
 
     def steer(self, message: Message) -> bool:
         """Put a message into the turn in progress, or behind it."""
-        self._send(AttachedCommand("steer", message=shapes.encode(message))).add_done_callback(self._taken)
+        self._say("steer", message)
         return True
 
     def answer(self, call_id: str, decision: Decision, by: str = "") -> None:
         """Decide on a call. Somebody else may have been faster, which is told."""
+        self._answered.add(call_id)
         command = AttachedCommand("answer", call_id=call_id)
         if isinstance(decision, Approve):
             command = command.replace(approve=True, scope=decision.scope, narrow=decision.narrow)
@@ -154,11 +175,16 @@ class RemoteSession:
         Raises:
             AgentFailed: the exchange went away.
         """
-        while self._replies or self._own:
+        while self._replies or self._sent or self._own:
             await self._change()
+        if self._fault is not None and self._was_awaited:
+            raise self._fault
 
     async def close(self, *, keep_unused: bool = True) -> None:
         """Leave. The session goes on."""
+        self._own.clear()
+        if self._looking is not None:
+            self._looking.cancel()
         if self._listening is not None:
             self._listening.cancel()
             await asyncio.wait({self._listening})
@@ -168,14 +194,39 @@ class RemoteSession:
 
     # What the exchange says.
 
+    def _say(self, do: Literal["submit", "steer"], message: Message) -> None:
+        # By an id of ours it is known when it comes back as an event, which may be before the reply.
+        id = message.id or new_id()
+        self._sent[id] = 0
+        reply = self._send(AttachedCommand(do, message=shapes.encode(message.replace(id=id))))
+        reply.add_done_callback(lambda done: self._taken(id, done))
+
     def _send(self, command: AttachedCommand) -> asyncio.Future[int | None]:
         future: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
         if self._fault is not None:
             future.set_exception(self._fault)
             return future
         self._replies.append(future)
+        if self._looking is None:
+            self._look_later()
         self._writer.write(jsontext.dumps(shapes.encode(command)) + b"\n")
         return future
+
+    def _look_later(self) -> None:
+        """While a reply is awaited: see whether the exchange is stopped."""
+        self._looking = asyncio.get_running_loop().call_later(local_exchange.LOOK_SECONDS, self._look)
+
+    def _look(self) -> None:
+        self._looking = None
+        if self._fault is not None or not self._replies:
+            return
+        try:
+            local_exchange.check_runs(self._writer.get_extra_info("socket"))
+        except ConfigError as fault:
+            self._broke(fault)
+            self._writer.transport.abort()
+        else:
+            self._look_later()
 
     async def _change(self) -> None:
         if self._fault is not None:
@@ -191,22 +242,35 @@ class RemoteSession:
                     if sink.congested:
                         await sink.drain()
             ending = self._frames.finish()
-            self._fault = AgentFailed(GONE if ending is None or ending.error is None else ending.error, retryable=True)
+            told = GONE if ending is None or ending.error is None else ending.error
+            self._broke(AgentFailed(told, retryable=True))
         except (OSError, ValueError) as error:
-            self._fault = AgentFailed(f"{GONE} ({error})", retryable=True)
+            self._broke(AgentFailed(f"{GONE} ({error})", retryable=True))
         finally:
-            if self._fault is None:
-                self._fault = AgentFailed(GONE, retryable=True)
-            while self._replies:
-                self._replies.popleft().set_exception(self._fault)
-            self._news.set()
+            self._broke(AgentFailed(GONE, retryable=True))
+
+    def _broke(self, fault: Fault) -> None:
+        """There is no exchange any more: whoever waits for something hears so. Only the first time counts."""
+        if self._fault is not None:
+            return
+        self._fault = fault
+        self._was_awaited = bool(self._replies or self._sent or self._own)
+        while self._replies:
+            reply = self._replies.popleft()
+            if not reply.done():
+                reply.set_exception(fault)
+        if self._own:
+            # Their end would be awaited for ever.
+            self._show(Failed(fault.kind, str(fault), fault.retryable))
+            self._show(TurnEnded("unknown"))
+        self._news.set()
 
     def _take(self, data: bytes) -> None:
         for line in self._lines.feed(self._frames.feed(data)):
             if isinstance(line, OverlongLine):
                 raise ValueError("it said something that is too long")
             said = jsontext.loads(line, records.MAX_DEPTH)
-            if not self.id:
+            if not self.id or "session" in said:
                 self._begin(shapes.decode(Standing, said))
             elif "event" in said:
                 self._happened(records.decode_all(self.id, line))
@@ -224,6 +288,20 @@ class RemoteSession:
             for each in standing.waiting:
                 request = shapes.decode(ToolRequested, dict(each))
                 turn.calls[request.call_id] = request
+        if standing.missed:
+            self._after_gap(standing.missed)
+
+    def _after_gap(self, missed: int) -> None:
+        """What was left out may have been the end of what is waited for here."""
+        self._show(Notice(f"{missed} events were left out here: they were not read in time, and are in its log."))
+        self._end_missed()
+
+    def _end_missed(self) -> None:
+        begun = [id for id, turn in self._sent.items() if 0 < turn <= self.state.turns]
+        self._own.update(self._sent.pop(id) for id in begun)
+        for turn in self._own - self.state.open_turns.keys():
+            self._own.discard(turn)
+            self._show(TurnEnded("unknown"))
 
     def _replied(self, reply: AttachedReply) -> None:
         if not self._replies:
@@ -234,9 +312,6 @@ class RemoteSession:
         if reply.error is not None:
             future.set_exception(of_kind(reply.kind, reply.error))
         else:
-            if reply.turn is not None:
-                # Before its events: they follow in the next lines.
-                self._own.add(reply.turn)
             future.set_result(reply.turn)
 
     def _happened(self, envelopes: Sequence[Envelope]) -> None:
@@ -247,8 +322,15 @@ class RemoteSession:
             match event:
                 case TurnStarted(message=message):
                     self.turn = turn
-                    if turn not in self._own:
-                        shown.append(_with(envelope, Notice(f"{message.sender or 'somebody'}: {message.text}")))
+                    if self._sent.pop(message.id or "", None) is not None:
+                        self._own.add(turn)
+                    else:
+                        shown.append(_with(envelope, Notice(_said(message))))
+                case Steered(message=message) if self._sent.pop(message.id or "", None) is None:
+                    shown.append(_with(envelope, Notice(_said(message))))
+                case ToolAnswered(call_id=call_id, approved=approved, by=by) if call_id not in self._answered:
+                    told = f"{'Approved' if approved else 'Denied'} by {by}." if by else ""
+                    shown += [_with(envelope, Notice(told))] if told else []
                 case ModeChanged(mode=mode):
                     self.mode = mode
                 case ToolRequested(name=name) if not self._interactive:
@@ -259,10 +341,17 @@ class RemoteSession:
             if isinstance(event, TurnEnded):
                 self.turn = 0 if self.turn == turn else self.turn
                 self._own.discard(turn)
+                self._answered.clear()
 
-    def _taken(self, reply: asyncio.Future[int | None]) -> None:
+    def _taken(self, id: str, reply: asyncio.Future[int | None]) -> None:
         """A message that was refused has no turn, and so no other way to be told of that."""
         fault = reply.exception() if not reply.cancelled() else None
+        if fault is None and not reply.cancelled() and id in self._sent:
+            self._sent[id] = reply.result() or 0
+            # Before its turn, unless that began in a gap.
+            self._end_missed()
+        elif fault is not None:
+            self._sent.pop(id, None)
         if isinstance(fault, Fault):
             self._show(Failed(fault.kind, str(fault), fault.retryable))
             self._show(TurnEnded("error"))
@@ -276,6 +365,11 @@ class RemoteSession:
         for sink in tuple(self._sinks):
             sink.show([Envelope(self.id, 0, self.turn, 0.0, event)])
         self._news.set()
+
+
+def _said(message: Message) -> str:
+    """Who types, and what."""
+    return f"{message.sender or 'somebody'}: {message.text}"
 
 
 def _with(envelope: Envelope, event: Event) -> Envelope:

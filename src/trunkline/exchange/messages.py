@@ -5,6 +5,7 @@ Also whose message is which: the same `msg_id` twice is one message.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 
 from trunkline.base import jsontext
@@ -26,6 +27,12 @@ class QueuedMessage(Value):
     message: UserMessage
     seq: int
     """The last event in the session's log when it was taken in: its own come after that."""
+    digest: str
+    """Of what it says; empty: it is not known any more."""
+
+    def says(self, message: UserMessage) -> bool:
+        """Whether it is that message, and not another one with the same id."""
+        return self.digest in ("", digest(message))
 
 
 class Messages:
@@ -57,6 +64,7 @@ class Messages:
             whole.sender or "",
             seq,
             now,
+            digest(whole),
         )
 
         def write(tx: Transaction) -> QueuedMessage:
@@ -64,8 +72,8 @@ class Messages:
                 "DELETE FROM message WHERE session = ? AND created_at < ? AND state = 'begun'", (session, now - KEEP_MS)
             )
             tx.execute(
-                "INSERT INTO message (session, msg_id, text, files, by_person, seq, created_at, state) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, 'queued')",
+                "INSERT INTO message (session, msg_id, text, files, by_person, seq, created_at, digest, state) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'queued')",
                 values,
             )
             row = tx.one("SELECT * FROM message WHERE session = ? AND msg_id = ?", (session, whole.id))
@@ -101,6 +109,12 @@ class Messages:
         return [str(row["session"]) for row in await self._database.read(lambda tx: tx.all(sql))]
 
 
+def digest(message: UserMessage) -> str:
+    """What tells messages apart that have the same id."""
+    whole = storable(message)
+    return hashlib.sha256(jsontext.dumps([whole.text, list(whole.files)])).hexdigest()
+
+
 def storable(message: UserMessage) -> UserMessage:
     """One that a database and a log can keep: halves of characters, which JSON can smuggle in, are replaced."""
     return message.replace(
@@ -131,4 +145,4 @@ def _queued(row: Row) -> QueuedMessage:
     files = tuple(jsontext.loads(str(row["files"]).encode()))
     turn = None if row["turn"] is None else int(row["turn"])
     message = UserMessage(str(row["text"]), files, str(row["msg_id"]), str(row["by_person"]) or None)
-    return QueuedMessage(int(row["number"]), turn, message, int(row["seq"]))
+    return QueuedMessage(int(row["number"]), turn, message, int(row["seq"]), str(row["digest"]))

@@ -96,4 +96,7 @@ _ACTS: Step = (
     "CREATE INDEX act_session ON act (session, number)",
 )
 
-FORM = Form("exchange", b"TLEX", (_FIRST, _ACTS))
+#: What a message said, when its text is only in the log any more: an id may be used for another one.
+_DIGEST: Step = ("ALTER TABLE message ADD COLUMN digest TEXT NOT NULL DEFAULT ''",)
+
+FORM = Form("exchange", b"TLEX", (_FIRST, _ACTS, _DIGEST))

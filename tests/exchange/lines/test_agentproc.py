@@ -9,6 +9,8 @@ from tests.support.attached import asking, client, echo, exchange
 from trunkline.base import shapes
 from trunkline.base.attach import AttachEnding, AttachHeader
 from trunkline.core.agent import Approve
+from trunkline.exchange.messages import QueuedMessage
+from trunkline.exchange.settings import AgentBudget
 from trunkline.wires.agentproc.messages import TurnRequest
 
 
@@ -88,3 +90,27 @@ async def test_other_peoples_turns_are_not_told_to_a_bridge(tmp_path: Path) -> N
             said = [json.loads(line) for line in bridge.raw.splitlines()]
             assert "Theirs" not in json.dumps(said)
             assert "Mine" in json.dumps(said)
+
+
+async def test_a_message_of_a_bridge_is_kept_until_it_has_begun(tmp_path: Path) -> None:
+    async with exchange(tmp_path, a=asking(tmp_path)) as running:
+        async with client(running, header(TurnRequest("Go", permission=True))) as bridge:
+            await bridge.until("permission_request")
+            session = bridge.answer.session or ""
+            async with client(running, header(TurnRequest("More", session_id=session), resume=session)) as later:
+                assert later.answer.session == session
+                kept: list[QueuedMessage] = []
+                while not kept or kept[-1].turn is None:
+                    await running.switchboard.written()
+                    kept = await running.switchboard.messages.waiting(session)
+            assert [(each.message.text, each.turn) for each in kept] == [("More", 2)]
+
+
+async def test_a_budget_that_is_spent_refuses_the_turn_of_a_bridge(tmp_path: Path) -> None:
+    thrifty = echo(tmp_path).replace(budget=AgentBudget(tokens_per_day=0))
+    async with exchange(tmp_path, a=thrifty) as running, client(running, header(TurnRequest("Hello"))) as bridge:
+        while await bridge.more():
+            pass
+        assert b"0 tokens a day" in bridge.raw
+        assert bridge.ending is not None
+        assert bridge.ending.exit != 0

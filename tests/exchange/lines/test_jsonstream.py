@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from trunkline.core.agent import Approve
 from trunkline.core.events import UserMessage
 from trunkline.exchange.lines import connection
 from trunkline.exchange.settings import AgentBudget, AgentSettings
+from trunkline.wires.jsonstream.serve_shared import TAKEN_BEFORE
 
 HERE = AttachHeader("jsonstream", "a", "s")
 
@@ -115,25 +118,38 @@ async def test_a_session_that_is_removed_ends_its_hosts_with_that_reason(tmp_pat
         assert host.ending == AttachEnding(1, "The session was removed.")
 
 
-async def test_a_host_that_does_not_read_is_let_go_of_and_nobody_else_waits_for_it(
+async def test_a_host_that_does_not_read_hears_what_it_missed_and_nobody_else_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "MAX_UNREAD", 64 * 1024)
     monkeypatch.setattr(connection, "PATIENCE_SECONDS", 0.01)
     script = tmp_path / "long.yaml"
-    script.write_text("turns:\n  - steps:\n" + f"      - text: {'x' * 2000}\n" * 400)
+    script.write_text(
+        "turns:\n  - steps:\n" + f"      - text: {'x' * 2000}\n" * 400 + "  - steps:\n"
+        '      - tool: {name: Bash, args: {command: "make"}, description: "make it", output: "made"}\n'
+    )
     long = AgentSettings("", f"scripted:{script}", str(tmp_path))
     async with exchange(tmp_path, a=long) as running:
         async with client(running, HERE) as deaf, client(running, HERE) as host:
+            await deaf.until("ready")
             deaf.writer.transport.pause_reading()  # type: ignore[attr-defined]
             await host.until("ready")
             host.send(type="message", msg_id="m1", input="Go")
             said = [line for line in await host.until("stream_end") if line["type"] == "text_delta"]
             assert sum(len(line["text"]) for line in said) == 400 * 2000
-            live = running.switchboard.live("s")
-            assert live is not None
-            while live.clients > 1:
-                await running.switchboard.written()
+            host.send(type="message", msg_id="m2", input="Make it")
+            asked = (await host.until("tool_request"))[-1]
+            deaf.writer.transport.resume_reading()  # type: ignore[attr-defined]
+            lines = await deaf.until("tool_request")
+            told = [line["message"] for line in lines if line["type"] == "info"]
+            assert any("events were left out here" in each for each in told)
+            # Where it is now: the one turn has ended, the other waits for an answer.
+            assert types(lines)[-4:] == ["stream_end", "stream_start", "info", "tool_request"]
+            assert lines[-1]["call_id"] == asked["call_id"]
+            assert sum(len(json.dumps(line)) for line in lines) < 400 * 2000
+            deaf.send(type="tool_approve", call_id=asked["call_id"])
+            for each in (host, deaf):
+                await each.until("stream_end")
 
 
 async def test_an_agent_whose_program_died_is_started_again_for_the_hosts_next_message(tmp_path: Path) -> None:
@@ -155,3 +171,67 @@ async def test_an_agent_whose_program_died_is_started_again_for_the_hosts_next_m
         assert after is not None
         assert after is before
         assert after.clients == 1
+
+
+async def test_the_same_message_twice_is_one_on_every_connection(tmp_path: Path) -> None:
+    async with exchange(tmp_path, a=echo(tmp_path)) as running:
+        async with client(running, HERE) as host:
+            await host.until("ready")
+            host.send(type="message", msg_id="m1", input="Hello")
+            host.send(type="message", msg_id="m1", input="Hello")
+            host.send(type="ping")
+            lines = await host.until("pong")
+            if "stream_end" not in types(lines):
+                lines += await host.until("stream_end")
+            assert types(lines).count("stream_start") == types(lines).count("stream_end") == 1
+            assert [line["message"] for line in lines if line["type"] == "info"] == [TAKEN_BEFORE]
+        async with client(running, HERE) as host:
+            await host.until("ready")
+            host.send(type="message", msg_id="m1", input="Hello")
+            # To one that comes back also what became of it.
+            lines = await host.until("stream_end")
+            assert types(lines) == ["info", "stream_start", "text_delta", "stream_end"]
+            assert (lines[2]["text"], {line["msg_id"] for line in lines}) == ("Hello", {"m1"})
+        live = await running.switchboard.find("s")
+        turn = await running.switchboard.submit(live, UserMessage("Hello", id="m1"))
+        assert (turn, live.session.state.turns) == (1, 1)
+
+
+@pytest.mark.parametrize("id", ["m1", "x" * 1000, "a\n"])
+async def test_a_host_that_counts_its_messages_anew_loses_none(tmp_path: Path, id: str) -> None:
+    async with exchange(tmp_path, a=echo(tmp_path)) as running:
+        for text in ("One", "Two"):
+            async with client(running, HERE) as host:
+                await host.until("ready")
+                host.send(type="message", msg_id=id, input=text)
+                lines = await host.until("stream_end")
+                assert types(lines) == ["stream_start", "text_delta", "stream_end"]
+                assert lines[1]["text"] == text
+                assert {line["msg_id"] for line in lines} == {id}
+        assert (await running.switchboard.find("s")).session.state.turns == 2
+
+
+async def test_a_stop_right_behind_a_message_stops_that(tmp_path: Path) -> None:
+    async with exchange(tmp_path, a=asking(tmp_path)) as running, client(running, HERE) as host:
+        await host.until("ready")
+        for _ in range(3):
+            host.send(type="message", msg_id=f"m{_}", input="Go")
+            host.send(type="stop")
+            lines = await host.until("stream_end")
+            assert "tool_result" not in types(lines)
+
+
+async def test_a_message_that_was_taken_in_is_answered_after_the_exchange_has_ended(tmp_path: Path) -> None:
+    async with exchange(tmp_path, a=asking(tmp_path)) as running:
+        async with client(running, HERE) as host:
+            host.send(type="message", msg_id="m1", input="Go")
+            host.send(type="message", msg_id="m2", input="And again")
+            host.send(type="ping")
+            await host.until("pong")
+    async with exchange(tmp_path, a=asking(tmp_path)) as running, client(running, HERE) as host:
+        live = await running.switchboard.find("s")
+        while live.session.state.turns < 2:
+            if live.session.waiting:
+                live.session.answer(live.session.waiting[0].call_id, Approve(), "ana")
+            await asyncio.sleep(0)
+        assert live.session.state.open_turns[2].message.id == "m2"

@@ -7,7 +7,8 @@ from contextlib import aclosing
 
 from trunkline.base import shapes
 from trunkline.base.attach import AttachEnding, AttachHeader
-from trunkline.core.faults import ConfigError, Fault
+from trunkline.core.events import UserMessage
+from trunkline.core.faults import BudgetExceeded, ConfigError, Fault
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.lines.connection import LocalConnection
 from trunkline.exchange.live_session import LiveSession
@@ -37,12 +38,22 @@ async def serve(
         server = AgentProcServer(live.session, connection, writer, client=LOCAL.name)
         hearing = asyncio.get_running_loop().create_task(_hear(server, connection), name="hear the bridge")
         try:
-            server.begin(message)
+            server.greet()
+            await _submitted(exchange, live, server.expect(message))
             return AttachEnding(await server.over)
         finally:
             hearing.cancel()
             await asyncio.wait({hearing})
             live.session.detach(server)
+
+
+async def _submitted(exchange: Exchange, live: LiveSession, message: UserMessage) -> None:
+    """Taken in: it is answered even if this process does not live to do so."""
+    try:
+        await exchange.switchboard.submit(live, message)
+    except BudgetExceeded as fault:
+        # Refused in its turn, which is how a bridge hears of it.
+        live.session.submit(message, fault)
 
 
 def _turn(header: AttachHeader) -> TurnRequest:

@@ -16,11 +16,12 @@ from trunkline.core.agent import AddHistory, Approve, Change, Deny, SetOptions
 from trunkline.core.events import Envelope, UserMessage
 from trunkline.core.faults import Fault, RemoteProtocolError
 from trunkline.core.grants import Grant
-from trunkline.core.session import Session
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.lines.connection import LocalConnection, joined
+from trunkline.exchange.lines.lagging import LaggingSink
 from trunkline.exchange.live_session import LiveSession
 from trunkline.exchange.people import LOCAL
+from trunkline.exchange.switchboard import Switchboard
 
 
 async def serve(
@@ -28,30 +29,28 @@ async def serve(
 ) -> AttachEnding:
     """Serve until the client closes its end. The session, and the turn that is under way, go on."""
     async with joined(exchange, live, connection, "chat") as live:
-        server = ChatServer(live.session, live.agent, connection)
+        server = ChatServer(exchange.switchboard, live, connection)
+        sink = LaggingSink(live.session, connection, server)
         try:
             async with aclosing(connection.read()) as pieces:
                 async for data in pieces:
                     await server.feed(data)
         finally:
-            server.leave()
+            await sink.leave()
     return AttachEnding(0)
 
 
 class ChatServer:
-    """One client. Also the session's sink."""
+    """One client."""
 
-    def __init__(self, session: Session, agent: str, connection: LocalConnection) -> None:
-        self._session = session
+    def __init__(self, board: Switchboard, live: LiveSession, connection: LocalConnection) -> None:
+        self._board = board
+        self._live = live
+        self._session = live.session
         self._connection = connection
         self._lines = LineSplitter(MAX_LINE)
-        session.flush()
-        session.attach(self)
-        self._say(shapes.encode(_standing(session, agent)))
-
-    def leave(self) -> None:
-        """Be shown no more of the session, which goes on."""
-        self._session.detach(self)
+        self._session.flush()
+        self._say(shapes.encode(_standing(live)))
 
     async def feed(self, data: bytes) -> None:
         """Bytes from the client."""
@@ -60,17 +59,15 @@ class ChatServer:
                 reply = AttachedReply(await self._done(_command(line)))
             except Fault as fault:
                 reply = AttachedReply(error=self._session.clean(str(fault)), kind=fault.kind)
-            # Ahead of the events that it led to: they are shown at the end of the tick.
             self._say(shapes.encode(reply))
 
     async def _done(self, command: AttachedCommand) -> int | None:
         session = self._session
         match command.do:
             case "submit":
-                return session.submit(_message(command))
+                return await self._board.submit(self._live, _message(command))
             case "steer":
-                message = _message(command)
-                return session.turn if session.steer(message) else session.submit(message)
+                return await self._board.submit(self._live, _message(command), "steer")
             case "answer":
                 answer = Approve(command.scope, command.narrow) if command.approve else Deny(command.reason)
                 session.answer(command.call_id, answer, LOCAL.name)
@@ -91,16 +88,7 @@ class ChatServer:
         self._connection.write(jsontext.dumps(value) + b"\n")
         self._connection.flush()
 
-    # The session's sink.
-
-    @property
-    def congested(self) -> bool:
-        """Whether the agent should wait."""
-        return self._connection.congested
-
-    async def drain(self) -> None:
-        """Wait for the client."""
-        await self._connection.drain()
+    # What happens.
 
     def show(self, envelopes: Sequence[Envelope]) -> None:
         """Some events of the session."""
@@ -108,13 +96,19 @@ class ChatServer:
             self._connection.write(records.encode(envelope) + b"\n")
         self._connection.flush()
 
+    def missed(self, count: int) -> None:
+        """So many events were left out: say so, and where the session is now."""
+        self._session.flush()
+        self._say(shapes.encode(_standing(self._live).replace(missed=count)))
 
-def _standing(session: Session, agent: str) -> Standing:
+
+def _standing(live: LiveSession) -> Standing:
+    session = live.session
     state = {**session.state.snapshot(), "journal": [], "history": []}
     begun = session.state.open_turns.get(session.turn)
     return Standing(
         session.id,
-        agent,
+        live.agent,
         session.mode,
         session.allowed,
         state,

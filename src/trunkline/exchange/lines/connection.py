@@ -1,7 +1,4 @@
-"""A program that is attached: what it sends, and what it is told, in bounded memory.
-
-A host that does not read for long is let go of: nobody else in the session waits for it. It may come back.
-"""
+"""A program that is attached: what it sends, and what it is told, in bounded memory."""
 
 from __future__ import annotations
 
@@ -132,14 +129,20 @@ class LocalConnection:
             self._writer.write(attach.frames(b"".join(held)))
 
     async def drain(self) -> None:
-        """Wait until it is not congested; somebody for whom that takes too long is let go of."""
+        """Wait until it is not congested; somebody for whom that takes too long is let go of, and may come back."""
+        if not await self.has_read(PATIENCE_SECONDS):
+            self.let_go(AgentTimeout(f"The host has not read for {PATIENCE_SECONDS:g} seconds: it was let go of."))
+
+    async def has_read(self, seconds: float | None) -> bool:
+        """Wait until it is not congested; whether it came to that in time. For one that is gone there is no wait."""
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(seconds):
                 await self._writer.drain()
         except TimeoutError:
-            self.let_go(AgentTimeout(f"The host has not read for {PATIENCE_SECONDS:g} seconds: it was let go of."))
+            return False
         except ConnectionError as error:
             self.let_go(error)
+        return True
 
 
 def joined(

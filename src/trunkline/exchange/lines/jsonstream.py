@@ -5,12 +5,15 @@ from __future__ import annotations
 from contextlib import aclosing
 
 from trunkline.base.attach import AttachEnding, AttachHeader
+from trunkline.core.events import UserMessage
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.lines.connection import LocalConnection, joined
+from trunkline.exchange.lines.lagging import LaggingSink
 from trunkline.exchange.live_session import LiveSession
 from trunkline.exchange.people import LOCAL
+from trunkline.exchange.switchboard import Switchboard
 from trunkline.wires.jsonstream import codec
-from trunkline.wires.jsonstream.serve import JsonStreamServer
+from trunkline.wires.jsonstream.serve_shared import KnownMessage, SharedJsonStreamServer
 from trunkline.wires.jsonstream.stdio import LAST_ANSWER_SECONDS
 
 
@@ -20,15 +23,34 @@ async def serve(
     """Serve until the host closes its end. The session, and the turn that is under way, go on."""
     async with joined(exchange, live, connection, "jsonstream") as live:
         max_line = header.max_line or codec.MAX_LINE
-        server = JsonStreamServer(live.session, connection, max_line=max_line, client=LOCAL.name)
+        keeper = _KeptMessages(exchange.switchboard, live)
+        server = SharedJsonStreamServer(live.session, connection, LOCAL.name, keeper, max_line=max_line)
+        sink = LaggingSink(live.session, connection, server)
         try:
             server.greet()
             async with aclosing(connection.read()) as pieces:
                 async for data in pieces:
-                    server.feed(data)
-            server.end()
+                    await server.hear(data)
+            await server.hear_end()
             await server.finish(LAST_ANSWER_SECONDS)
         finally:
-            server.leave()
+            await sink.leave()
             await server.close()
     return AttachEnding(0)
+
+
+class _KeptMessages:
+    """The exchange's own."""
+
+    def __init__(self, board: Switchboard, live: LiveSession) -> None:
+        self._board = board
+        self._live = live
+
+    async def known(self, message: UserMessage) -> KnownMessage | None:
+        found = await self._board.messages.find(self._live.id, message.id or "")
+        if found is None:
+            return None
+        return KnownMessage(found.turn or self._live.session.state.turns, found.seq, found.says(message))
+
+    async def submit(self, message: UserMessage) -> None:
+        await self._board.submit(self._live, message)

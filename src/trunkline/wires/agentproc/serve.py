@@ -18,6 +18,7 @@ from trunkline.core import faults
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.events import Envelope, Event
 from trunkline.core.fault_table import form_of
+from trunkline.core.ids import new_id
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
 from trunkline.wires.agentproc import codec_ndjson
@@ -51,6 +52,8 @@ class AgentProcServer:
         self._session = session
         self._client = client
         self._turn = 0
+        self._awaited: str | None = None
+        """The message whose turn it is, until that has begun."""
         self._output = output
         self._writer = writer
         self._loop = asyncio.get_running_loop()
@@ -71,11 +74,18 @@ class AgentProcServer:
 
     def begin(self, message: core.UserMessage) -> None:
         """Name the session and have the message answered."""
+        self.greet()
+        self._session.submit(message)
+
+    def greet(self) -> None:
+        """Name the session."""
         self._say(self._writer.begin())
         self._output.flush()
-        if self._client and not message.sender:
-            message = message.replace(sender=self._client)
-        self._turn = self._session.submit(message)
+
+    def expect(self, message: core.UserMessage) -> core.UserMessage:
+        """In a session that several share: the message as it is to be submitted. Its turn is the bridge's."""
+        self._awaited = message.id or new_id()
+        return message.replace(id=self._awaited, sender=message.sender or self._client)
 
     def leave(self, code: int) -> None:
         """The turn is given up, with that exit code: nothing is said any more but what the agent has said already."""
@@ -142,8 +152,7 @@ class AgentProcServer:
         """Some events of the session. Text that comes at once goes out as one piece."""
         for envelope in envelopes:
             event = envelope.event
-            if self._client and envelope.turn != self._turn:
-                # Somebody else's.
+            if self._client and not self._is_ours(envelope):
                 continue
             if isinstance(event, core.TextDelta | core.ThinkingDelta):
                 if type(event) is not self._kind:
@@ -155,6 +164,12 @@ class AgentProcServer:
                 self._happened(event)
         self._say_pieces()
         self._output.flush()
+
+    def _is_ours(self, envelope: Envelope) -> bool:
+        event = envelope.event
+        if self._awaited is not None and isinstance(event, core.TurnStarted) and event.message.id == self._awaited:
+            self._turn, self._awaited = envelope.turn, None
+        return envelope.turn == self._turn
 
     def _say(self, data: bytes) -> None:
         if data:

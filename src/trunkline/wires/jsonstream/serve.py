@@ -37,6 +37,9 @@ MAX_HISTORY_CHARS = 64 * 1024 * 1024
 class JsonStreamServer:
     """One session, one host."""
 
+    client = ""
+    """Who the host is, in a session that several share."""
+
     def __init__(
         self,
         session: Session,
@@ -44,19 +47,13 @@ class JsonStreamServer:
         *,
         named: bool = True,
         max_line: int = codec.MAX_LINE,
-        client: str = "",
     ) -> None:
-        """`client`: who the host is, in a session that several share."""
         self._session = session
-        self._client = client
         self._output = output
         self._named = named
         self._reader = codec.CommandReader(max_line)
         self._msg_ids: dict[int, str] = {}
         """Of the turns whose beginning the host has seen."""
-        self._own_turns: set[int] = set()
-        self._own_answers: set[str] = set()
-        """In a session that several share: what was the host's own doing."""
         self._awaited_history: list[str] = []
         """What was said before, and the agent has not been told yet."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -64,27 +61,18 @@ class JsonStreamServer:
         """The options that wait for the end of the turn; None when none do."""
         # What happened before is not for a host that comes now.
         session.flush()
-        session.attach(self)
+        self._join()
+
+    def _join(self) -> None:
+        """Be shown what happens."""
+        self._session.attach(self)
 
     def greet(self) -> None:
-        """Say that initialisation is done; to a host that comes into the middle of a turn, also where that is."""
+        """Say that initialisation is done."""
         self._session.flush()
         named = self._session.id if self._named else None
         self._output.write(greeting(self._session.capabilities, self._session.mode, named))
-        self._catch_up()
         self._output.flush()
-
-    def _catch_up(self) -> None:
-        turn = self._session.turn
-        begun = self._session.state.open_turns.get(turn)
-        if begun is not None and turn not in self._msg_ids:
-            self._show(turn, core.TurnStarted(begun.message))
-            for request in self._session.waiting:
-                self._show(turn, request)
-
-    def leave(self) -> None:
-        """Be shown no more of the session, which goes on."""
-        self._session.detach(self)
 
     # What the host sends.
 
@@ -126,10 +114,9 @@ class JsonStreamServer:
             case messages.UserMessage(msg_id=msg_id, input=text, files=files):
                 empty = not text.strip() and not files
                 refusal = faults.RemoteProtocolError("The message is empty: `input` has no text.") if empty else None
-                said = core.UserMessage(text, files, msg_id, self._client or None)
-                self._own_turns.add(self._session.submit(said, refusal))
+                self._session.submit(core.UserMessage(text, files, msg_id, self.client or None), refusal)
             case messages.Stop():
-                self._session.stop(self._client)
+                self._session.stop(self.client)
             case messages.ToolApprove(call_id=call_id, scope=scope):
                 self._answer(call_id, Approve(scope))
             case messages.ToolDeny(call_id=call_id, reason=reason):
@@ -149,12 +136,7 @@ class JsonStreamServer:
                 raise faults.InternalError(f"`{command.type}` has no handler")
 
     def _answer(self, call_id: str, decision: Decision) -> None:
-        self._own_answers.add(call_id)
-        try:
-            self._session.answer(call_id, decision, self._client)
-        except faults.UnknownCall:
-            self._own_answers.discard(call_id)
-            raise
+        self._session.answer(call_id, decision, self.client)
 
     def _init_history(self, text: str) -> None:
         """Whenever it comes: hosts in the field send it after the first message, and again when they resume."""
@@ -265,28 +247,13 @@ class JsonStreamServer:
             if turn in self._msg_ids:
                 return
             self._msg_ids[turn] = event.message.id or ""
-        elif self._client and turn and turn not in self._msg_ids:
-            # The end of a turn that was over when this host came.
-            return
-        if isinstance(event, core.ToolAnswered) and event.call_id in self._own_answers:
-            self._own_answers.discard(event.call_id)
-            return
         line = safe_line(event, self._msg_ids.get(turn))
         if line is not None:
             self._output.write(line)
-        if isinstance(event, core.TurnStarted):
-            self._show_sender(turn, event.message)
         if isinstance(event, core.ModeChanged):
             self._output.write(codec.encode(self._config_changed()))
         if isinstance(event, core.TurnEnded):
             self._msg_ids.pop(turn, None)
-
-    def _show_sender(self, turn: int, message: core.UserMessage) -> None:
-        """Who else asks, and what: a host shows only what was typed there."""
-        if not self._client or turn in self._own_turns:
-            self._own_turns.discard(turn)
-            return
-        self._output.write(codec.encode(messages.Info(message.id or "", f"{message.sender or '?'}: {message.text}")))
 
 
 def safe_line(event: core.Event, msg_id: str | None) -> bytes | None:
