@@ -18,7 +18,7 @@ from tests.support.talk_page import page_served, speaking_browser, written
 from tests.support.tryll_served import served
 from trunkline.agents.external.tryll_talk_options import TalkOptions
 from trunkline.agents.graph.pool import ModelPool
-from trunkline.models.voice import espeak, piper
+from trunkline.models.voice import loading
 
 pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -33,7 +33,7 @@ def _needed() -> None:
 
 
 async def espeak_file(path: Path, text: str, *, before: float, after: float) -> Path:
-    voice = await espeak.load("espeak")
+    voice = await loading.load_espeak("espeak")
     try:
         pcm = await collected(voice.speak(text))
     finally:
@@ -188,7 +188,7 @@ def joe() -> str:
 @pytest.mark.long
 @pytest.mark.timeout(TIMEOUT_SECONDS)
 async def test_a_spoken_question_is_understood_and_answered_by_real_models(tmp_path: Path, joe: str) -> None:
-    voice = await piper.load("piper-joe", joe)
+    voice = await loading.load_piper("piper-joe", joe)
     try:
         pcm = await collected(voice.speak("What is the capital of France?"))
     finally:

@@ -1,4 +1,4 @@
-"""The file of a log."""
+"""The file of a log. Apart, since its base class brings sockets and queues along, and most have no such file."""
 
 from __future__ import annotations
 

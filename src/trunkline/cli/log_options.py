@@ -51,7 +51,6 @@ def begin(level: str, file: str | None, redactor: Redactor, loggers: Sequence[st
 
 
 def _to(path: str) -> logging.Handler:
-    # Its base class brings sockets and queues along; most have no such file.
     from trunkline.cli.log_file import LogFile
 
     return LogFile(path)

@@ -59,6 +59,18 @@ async def test_an_agents_name_in_a_graph_opens_a_session_that_others_can_join(tm
         assert live.session.state.turns == 3
 
 
+async def test_a_session_that_was_removed_meanwhile_fails_the_turn_and_says_so(tmp_path: Path) -> None:
+    async with exchange(tmp_path, helper=echo(tmp_path)) as running, served(running) as port:
+        async with Tryll("127.0.0.1", port) as game:
+            agent = await game.create_agent(graph(), default_model="agent:helper", diagnostics=True)
+            await agent.ask("Anybody?")
+            (row,) = await running.switchboard.rows()
+            await running.switchboard.remove(row.id)
+            with pytest.raises(TryllError, match=r"The session was removed\."):
+                await agent.ask("Still there?")
+            assert await running.switchboard.rows() == []
+
+
 async def test_what_its_agent_asks_is_answered_by_somebody_else(tmp_path: Path) -> None:
     async with exchange(tmp_path, helper=asking(tmp_path)) as running, served(running) as port:
         async with Tryll("127.0.0.1", port) as game:

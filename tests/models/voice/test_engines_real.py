@@ -20,7 +20,7 @@ from tests.support.speech import (
     silence,
     word_errors,
 )
-from trunkline.models.voice import espeak, piper
+from trunkline.models.voice import loading
 from trunkline.models.voice.detect import SileroDetector
 from trunkline.models.voice.engines import HEARING_RATE, Recognizer, Voice
 from trunkline.models.voice.moonshine import Moonshine
@@ -36,8 +36,8 @@ NAMED = f"The dragon {NAME} guards the gold."
 async def make_voice(name: str) -> Voice:
     if name == "espeak":
         pulled(name)
-        return await espeak.load(name)
-    return await piper.load(name, pulled(name), threads=THREADS)
+        return await loading.load_espeak(name)
+    return await loading.load_piper(name, pulled(name), threads=THREADS)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.speaking_process import RATE
 from tests.support.speech import collected
-from trunkline.models.voice import espeak, piper, process_voice
+from trunkline.models.voice import loading, process_voice
 from trunkline.models.voice.engines import SpeechError
 from trunkline.models.voice.frames import SOUND_BYTES
 from trunkline.models.voice.process_voice import ProcessVoice
@@ -218,7 +218,7 @@ async def test_a_voice_that_cannot_be_loaded_says_why(how: str, said: str, monke
 
 
 async def test_a_voice_whose_engine_is_not_installed_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, load in ((piper, piper.load("joe", "joe.onnx")), (espeak, espeak.load("espeak"))):
-        monkeypatch.setattr(module, "find_spec", lambda name: None)
+    for load in (loading.load_piper("joe", "joe.onnx"), loading.load_espeak("espeak")):
+        monkeypatch.setattr(loading, "find_spec", lambda name: None)
         with pytest.raises(SpeechError, match="voice-gpl"):
             await load

@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.local_model import THREADS, TIMEOUT_SECONDS
 from tests.support.speech import SENTENCES, collected, pulled
-from trunkline.models.voice import espeak, piper
+from trunkline.models.voice import loading
 from trunkline.models.voice.process_voice import ProcessVoice
 
 pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(TIMEOUT_SECONDS)]
@@ -29,9 +29,9 @@ LONG = "one two three four five six seven eight nine ten " * 4
 
 _PARENT = """
 import asyncio, json, sys
-from trunkline.models.voice import espeak, piper
+from trunkline.models.voice import loading
 async def main():
-    voices = [await espeak.load("espeak"), await piper.load("piper-joe", sys.argv[1], threads=1)]
+    voices = [await loading.load_espeak("espeak"), await loading.load_piper("piper-joe", sys.argv[1], threads=1)]
     speaking = [asyncio.ensure_future(anext(voice.speak("word " * 40))) for voice in voices]
     print(json.dumps([voice.pid for voice in voices]), flush=True)
     await asyncio.Event().wait()
@@ -47,7 +47,9 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def voice(name: str) -> AsyncIterator[ProcessVoice]:
-    made = await (espeak.load(name) if name == "espeak" else piper.load(name, pulled(name), threads=THREADS))
+    made = await (
+        loading.load_espeak(name) if name == "espeak" else loading.load_piper(name, pulled(name), threads=THREADS)
+    )
     yield made
     await made.close()
 

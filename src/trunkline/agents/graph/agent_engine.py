@@ -48,8 +48,8 @@ _APART = "\n\n"
 
 #: Begins a conversation with these instructions.
 Open = Callable[[str | None], Awaitable[Session]]
-#: Gives the session in which a conversation goes on: another one, if its agent's program had to be started again.
-Again = Callable[[Session], Awaitable[Session]]
+#: Looks whether a session that others share is still there. Raises a `Fault` if it is not.
+Check = Callable[[Session], Awaitable[None]]
 
 
 class SessionAgents:
@@ -82,12 +82,12 @@ class AgentLanguage:
         name: str,
         open: Open,
         close: Callable[[Session], None],
-        again: Again | None = None,
+        check: Check | None = None,
         sender: str | None = None,
     ) -> None:
-        """`sender`: who speaks, in sessions that several share."""
+        """`check` and `sender`, who speaks, are for sessions that several share."""
         self.name = name
-        self._again = again
+        self._check = check
         self._sender = sender
         self._open = open
         self._close = close
@@ -168,9 +168,9 @@ class AgentLanguage:
             Fault: the agent cannot begin one.
         """
         session = self._session
-        if session is not None and self._again is not None:
+        if session is not None and self._check is not None:
             # Others may talk there, too: what is said now waits its turn.
-            session = self._session = await self._again(session)
+            await self._check(session)
             return session
         if session is not None:
             await session.at_rest()

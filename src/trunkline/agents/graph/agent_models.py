@@ -153,8 +153,12 @@ class SharedAgents(Protocol):
             Fault: it cannot be had.
         """
 
-    async def again(self, session: Session) -> Session:
-        """The session in which that one goes on now."""
+    async def check(self, session: Session) -> None:
+        """Look whether it is still there.
+
+        Raises:
+            Fault: it is not.
+        """
 
     async def leave(self, session: Session) -> None:
         """Nobody here needs it any more."""
@@ -212,7 +216,7 @@ class AgentModels:
             client.conversations[short] = (
                 AgentLanguage(short, open, self._end)
                 if theirs is None
-                else AgentLanguage(short, open, self._end, partial(self._moved, theirs), theirs.person)
+                else AgentLanguage(short, open, self._end, theirs.check, theirs.person)
             )
         return client.conversations[short].lend()
 
@@ -245,12 +249,6 @@ class AgentModels:
             options={},
             redact=Redaction(own if own is not None else self._secrets),
         )
-
-    async def _moved(self, theirs: SharedAgents, session: Session) -> Session:
-        now = await theirs.again(session)
-        if now is not session and session in self._open:
-            self._open[now] = self._open.pop(session)
-        return now
 
     async def _room(self, name: str, session_agents: SessionAgents) -> None:
         """If there is no room for one conversation more, wait for those that are ending. That takes only so long."""

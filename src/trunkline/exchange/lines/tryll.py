@@ -78,15 +78,15 @@ class ExchangeAgents:
             self._seats[live.id] = stack.pop_all()
         return live.session
 
-    async def again(self, session: Session) -> Session:
-        """The session as it is at work now.
+    async def check(self, session: Session) -> None:
+        """Look whether it is still there: one that is attached to is at work until it is removed.
 
         Raises:
-            AgentFailed: it was removed, or its agent cannot be had.
+            AgentFailed: it was removed.
         """
-        if await self._exchange.switchboard.row(session.id) is None:
+        live = self._exchange.switchboard.live(session.id)
+        if live is None or live.session is not session:
             raise AgentFailed("The session was removed.")
-        return (await self._exchange.switchboard.find(session.id)).session
 
     async def leave(self, session: Session) -> None:
         """It stays in the exchange."""

@@ -14,7 +14,7 @@ from tests.support.speech import collected, noise, pulled, word_errors
 from tests.support.tryll_served import Peer, served
 from tests.support.tryll_voice import FINAL, Microphone, silence
 from trunkline.agents.graph.pool import ModelPool
-from trunkline.models.voice import piper
+from trunkline.models.voice import loading
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
 
@@ -57,7 +57,7 @@ def speaker() -> Speaker:
     path = pulled("piper-joe")
 
     async def speak() -> Speaker:
-        voice = await piper.load("piper-joe", path, threads=THREADS)
+        voice = await loading.load_piper("piper-joe", path, threads=THREADS)
         try:
             texts = {text: await collected(voice.speak(text)) for text in (TEXT, MORE)}
             return Speaker(voice.sample_rate, texts)
