@@ -10,6 +10,7 @@ from click.shell_completion import CompletionItem
 from trunkline.agents import registry, script
 from trunkline.agents.graph import bundled
 from trunkline.cli.arguments import Parser
+from trunkline.cli.value_completion import exchange_agents
 from trunkline.wires.agentproc import hub
 
 
@@ -47,7 +48,9 @@ def words(parser: Parser, before: Sequence[str], incomplete: str) -> list[Comple
         if not word.startswith("-") and not _is_value(by_option, before, place)
     ]
     takes_agent = any(not action.option_strings and action.dest == "agent" for action in parser.actions)
-    return agents(incomplete) if takes_agent and not given else []
+    if not takes_agent or given:
+        return []
+    return _beginning(exchange_agents(), incomplete) if "--attach" in before else agents(incomplete)
 
 
 def _is_value(by_option: dict[str, argparse.Action], before: Sequence[str], place: int) -> bool:

@@ -12,7 +12,7 @@ import click
 
 from trunkline.base import jsontext
 from trunkline.base.printable import printable_line
-from trunkline.cli import local_exchange, table
+from trunkline.cli import local_exchange, table, value_completion
 from trunkline.cli.explained import explained
 from trunkline.cli.local_exchange import ExchangeRefused
 from trunkline.cli.transcript import when
@@ -24,7 +24,7 @@ FEWEST_OF_ID = 8
 EXIT_FAILED = 1
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-_approval = click.argument("approval", metavar="ID")
+_approval = click.argument("approval", metavar="ID", shell_complete=value_completion.approvals)
 
 
 @click.group("approvals")

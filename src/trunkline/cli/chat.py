@@ -24,7 +24,7 @@ from trunkline.agents import registry
 from trunkline.base.nearest import suggestion
 from trunkline.base.printable import printable_line
 from trunkline.base.vocabulary import EFFORTS
-from trunkline.cli import chat_options, trace
+from trunkline.cli import chat_options, trace, value_completion
 from trunkline.cli.attaching import not_heeded
 from trunkline.cli.chat_files import mentioned, unfound
 from trunkline.cli.chat_session import ChatOptions
@@ -51,10 +51,20 @@ NOT_ATTACHED = (*MODEL_OPTIONS, "script", "system_prompt", "mode", "allow", "aut
 EXIT_INTERRUPTED = 130
 
 
-def _complete_agent(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_agent(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Everybody who can be named; with `--attach`, the agents of the exchange."""
+    if context.params.get("attach"):
+        return value_completion.agents(context, parameter, incomplete)
     from trunkline.cli.agentproc_completion import agents
 
     return agents(incomplete)
+
+
+def _complete_model(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from trunkline.models.offered import known_here
+
+    provider = context.params.get("provider") or ""
+    return value_completion.beginning(known_here(provider), incomplete)
 
 
 def _complete_provider(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -62,7 +72,7 @@ def _complete_provider(context: click.Context, parameter: click.Parameter, incom
 
 
 @click.command("chat")
-@click.argument("agent", required=False, metavar="[AGENT]", shell_complete=_complete_agent)
+@click.argument("agent", required=False, metavar="[AGENT]", shell_complete=complete_agent)
 @chat_options.asking
 @chat_options.option(
     "script", metavar="FILE", help="What the scripted agent plays: a file, or the name of a bundled script."
@@ -73,7 +83,7 @@ def _complete_provider(context: click.Context, parameter: click.Parameter, incom
     shell_complete=_complete_provider,
     help=f"Whose model answers: {', '.join(NAMES)}, or one from the configuration file.",
 )
-@chat_options.option("model", metavar="ID", help="The model.")
+@chat_options.option("model", metavar="ID", help="The model.", shell_complete=_complete_model)
 @chat_options.option("base-url", metavar="URL", help="The provider's base URL.")
 @chat_options.option("profile", metavar="NAME", help="A profile from the configuration file.")
 @chat_options.option("max-tokens", type=click.IntRange(1), metavar="N", help="The model's longest answer, in tokens.")

@@ -20,6 +20,10 @@ def option(name: str, **how: Any) -> Callable[[F], F]:
 
 
 def _complete_session(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    if context.params.get("attach"):
+        from trunkline.cli import value_completion
+
+        return value_completion.sessions(context, parameter, incomplete)
     from trunkline.cli.shelf import completions
 
     return [CompletionItem(name) for name in completions(incomplete)]

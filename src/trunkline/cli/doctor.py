@@ -21,7 +21,13 @@ EXIT_FAILED = 1
 
 
 @click.command("doctor")
-@click.option("--config", metavar="FILE", default=FILE, help="The exchange's file (default: trunkline.toml here).")
+@click.option(
+    "--config",
+    metavar="FILE",
+    type=click.Path(),
+    default=FILE,
+    help="The exchange's file (default: trunkline.toml here).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @explained
 def command(config: str, as_json: bool) -> None:

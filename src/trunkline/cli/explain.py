@@ -13,7 +13,7 @@ import click
 
 from trunkline.base import jsontext
 from trunkline.base.printable import printable, printable_line
-from trunkline.cli import local_exchange
+from trunkline.cli import local_exchange, value_completion
 from trunkline.cli.explained import explained
 from trunkline.cli.transcript import when
 
@@ -29,7 +29,7 @@ _STYLE = (
 
 
 @click.command("explain")
-@click.argument("session", metavar="SESSION")
+@click.argument("session", metavar="SESSION", shell_complete=value_completion.sessions)
 @click.option("--json", "form", flag_value="json", help="Print one JSON object.")
 @click.option("--html", "form", flag_value="html", help="Print a page that needs nothing else.")
 @explained

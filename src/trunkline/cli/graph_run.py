@@ -15,7 +15,9 @@ from trunkline.base.printable import printable_line
 from trunkline.cli import chat, chat_options
 from trunkline.cli.chat_session import ChatOptions
 from trunkline.cli.trace import refuse_to_replace
+from trunkline.cli.value_completion import models
 from trunkline.core.faults import Fault
+from trunkline.models.catalog_entry import LLM
 
 _ENGINES = ("mock", "local")
 
@@ -39,7 +41,12 @@ def complete_graph(context: click.Context, parameter: click.Parameter, incomplet
     show_default=True,
     help="`mock` needs no model and repeats what it hears; `local` runs real models, downloaded on first use.",
 )
-@click.option("--model", metavar="NAME", help="The model for nodes that name none (default: the file's).")
+@click.option(
+    "--model",
+    metavar="NAME",
+    help="The model for nodes that name none (default: the file's).",
+    shell_complete=models(LLM, "mock"),
+)
 @chat_options.keeping
 @chat_options.approving
 @chat_options.tracing_unless

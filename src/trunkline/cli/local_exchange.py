@@ -78,8 +78,8 @@ class ExchangeRefused(ConfigError):
         self.body = body
 
 
-def request(method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-    """What the HTTP API answers, parsed.
+def request(method: str, path: str, body: Mapping[str, Any] | None = None, *, seconds: float = ANSWER_SECONDS) -> Any:
+    """What the HTTP API answers, parsed. `seconds`: how long that may take.
 
     Raises:
         ConfigError: no exchange runs here.
@@ -89,9 +89,9 @@ def request(method: str, path: str, body: Mapping[str, Any] | None = None) -> An
     # Heavy, and only for this.
     from http.client import HTTPConnection, HTTPException
 
-    connection = HTTPConnection("localhost", timeout=ANSWER_SECONDS)
+    connection = HTTPConnection("localhost", timeout=seconds)
     connection.sock = connect(API_SOCKET)
-    connection.sock.settimeout(ANSWER_SECONDS)
+    connection.sock.settimeout(seconds)
     try:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         connection.request(method, path, None if body is None else jsontext.dumps(dict(body)), headers)

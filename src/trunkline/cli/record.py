@@ -14,7 +14,7 @@ import click
 
 from trunkline.base import jsontext
 from trunkline.base.printable import printable_line
-from trunkline.cli import local_exchange
+from trunkline.cli import local_exchange, value_completion
 from trunkline.cli.explained import explained
 
 #: What JSON may hold as it is, and YAML reads as something else or not at all: line ends, controls.
@@ -30,8 +30,8 @@ _LEFT_OUT = {
 
 
 @click.command("record")
-@click.argument("session", metavar="SESSION")
-@click.option("-o", "--output", metavar="FILE", help="Where to write it (default: standard output).")
+@click.argument("session", metavar="SESSION", shell_complete=value_completion.sessions)
+@click.option("-o", "--output", metavar="FILE", type=click.Path(), help="Where to write it (default: standard output).")
 @click.option("--json", "as_json", is_flag=True, help="With -o: tell in JSON what was written.")
 @explained
 def command(session: str, output: str | None, as_json: bool) -> None:

@@ -27,7 +27,7 @@ from trunkline.core.session import Session
 
 
 @click.command("replay")
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per event.")
 @explained
 def command(file: str, as_json: bool) -> None:

@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 
 from trunkline.base import jsontext, paths, shapes
 from trunkline.base.printable import printable_line
-from trunkline.cli import shelf, table, transcript
+from trunkline.cli import shelf, table, transcript, value_completion
 from trunkline.cli.explained import explained
 from trunkline.cli.transcript import when
 from trunkline.core import records
@@ -245,7 +245,7 @@ def remove(sessions: tuple[str, ...]) -> None:
         click.echo(f"Removed `{printable_line(session)}`.", err=True)
 
 
-_in_exchange = click.argument("session", metavar="SESSION")
+_in_exchange = click.argument("session", metavar="SESSION", shell_complete=value_completion.sessions)
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON; it is JSON in any case.")
 
 
@@ -265,7 +265,7 @@ def fork(session: str, at: int | None, as_json: bool) -> None:
 
 @command.command("handover")
 @_in_exchange
-@click.option("--to", metavar="AGENT", required=True, help="Who goes on.")
+@click.option("--to", metavar="AGENT", required=True, help="Who goes on.", shell_complete=value_completion.agents)
 @_as_json
 @explained
 def handover(session: str, to: str, as_json: bool) -> None:

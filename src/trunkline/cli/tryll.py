@@ -22,6 +22,7 @@ from trunkline.base.config_settled import EffectiveConfig
 from trunkline.base.printable import printable_line
 from trunkline.base.vocabulary import MODES, Mode
 from trunkline.cli import log_options, opening, services, serving
+from trunkline.cli.chat import complete_agent
 from trunkline.cli.explained import explanation
 from trunkline.core.agent import Agent
 from trunkline.core.approvals import Policy
@@ -97,6 +98,7 @@ def command() -> None:
     "agents",
     metavar="NAME",
     multiple=True,
+    shell_complete=complete_agent,
     help=f"An agent that clients may use as the model `agent:NAME`; can be given several times. One of "
     f"{', '.join((*registry.names(), *registry.FORMS))}. `{HARMLESS}` is always offered, and no other.",
 )

@@ -17,7 +17,9 @@ from trunkline.cli import chat, chat_options
 from trunkline.cli.chat_session import ChatOptions
 from trunkline.cli.graph_run import complete_graph
 from trunkline.cli.tryll import DEFAULT_LISTEN
+from trunkline.cli.value_completion import models
 from trunkline.core.faults import ConfigError, Fault
+from trunkline.models.catalog_entry import LLM
 from trunkline.wires.tryll.messages import InferenceEngine
 
 if TYPE_CHECKING:
@@ -33,7 +35,12 @@ INSTRUCTIONS = "You are a helpful assistant. Answer briefly, in plain words."
 
 #: Who answers there, in writing or aloud.
 server_options = chat_options.all_of(
-    click.option("--model", metavar="NAME", help="The model that answers; one that the server has, by default."),
+    click.option(
+        "--model",
+        metavar="NAME",
+        help="The model that answers; one that the server has, by default.",
+        shell_complete=models(LLM, "mock"),
+    ),
     click.option(
         "--graph",
         "file",

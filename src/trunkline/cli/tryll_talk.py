@@ -20,7 +20,9 @@ from trunkline.cli.talk_voice import ProgressNotes, TerminalVoice
 from trunkline.cli.trace import refuse_to_replace
 from trunkline.cli.tryll import DEFAULT_LISTEN
 from trunkline.cli.tryll_chat import ENGINES, TOKEN_VARIABLE, load_graph, server_options, tls_context
+from trunkline.cli.value_completion import models
 from trunkline.core.faults import Fault
+from trunkline.models.catalog_entry import HEARS, SPEAKS
 
 #: The shortest and the longest pause that ends what somebody says.
 _PAUSES = (100, 5000)
@@ -33,8 +35,20 @@ _PAUSES = (100, 5000)
 @click.option("--in", "source", metavar="FILE.wav", help="Say what is in this file, instead of using a microphone.")
 @click.option("--fast", is_flag=True, help="With `--in`: do not wait until the file would have been played.")
 @click.option("--push-to-talk", is_flag=True, help="Listen from one press of the space bar to the next.")
-@click.option("--stt", default="", metavar="NAME", help="The model that hears, such as whisper-base.")
-@click.option("--tts", default="", metavar="NAME", help="The model that speaks, such as piper-joe.")
+@click.option(
+    "--stt",
+    default="",
+    metavar="NAME",
+    help="The model that hears, such as whisper-base.",
+    shell_complete=models(HEARS, "mock"),
+)
+@click.option(
+    "--tts",
+    default="",
+    metavar="NAME",
+    help="The model that speaks, such as piper-joe.",
+    shell_complete=models(SPEAKS, "mock"),
+)
 @click.option(
     "--pause",
     type=click.IntRange(*_PAUSES),

@@ -78,7 +78,9 @@ TRIALS = (
 
 
 @click.command("up")
-@click.option("--config", metavar="FILE", help="Run the exchange that FILE describes, and nothing else.")
+@click.option(
+    "--config", metavar="FILE", type=click.Path(), help="Run the exchange that FILE describes, and nothing else."
+)
 @click.option("--tour", is_flag=True, help="Show a conversation between an agent and its host instead, and end.")
 @click.option("--json", "as_json", is_flag=True, help="With `--tour`: print the conversation as JSON lines.")
 def command(config: str | None, tour: bool, as_json: bool) -> None:

@@ -22,20 +22,26 @@ LONGEST_NAME = 200
 
 async def offered(settings: ModelSettings) -> list[str]:
     """The names, in the order of the list. One that does not answer in time has those that are known here."""
-    if settings.provider == "local":
-        from trunkline.models import catalog
-
-        return [entry.name for entry in catalog.entries() if entry.kind == "llm"]
-    provider = PROVIDERS[settings.provider]
-    if provider.has_key:
+    if settings.provider != "local" and PROVIDERS[settings.provider].has_key:
         try:
             async with asyncio.timeout(OFFERED_SECONDS):
                 return await _listed(settings)
         except (OSError, ValueError, TimeoutError):
             if settings.base_url is not None:  # whose models they are, nobody knows
                 return []
-    known = [name for name in PRICES if name.startswith(provider.families)]
-    return known or [provider.model]
+    return known_here(settings.provider)
+
+
+def known_here(provider: str) -> list[str]:
+    """The names of a provider's models, as far as they are known without asking it; none of one that is not known."""
+    if provider == "local":
+        from trunkline.models import catalog
+
+        return [entry.name for entry in catalog.entries() if entry.kind == "llm"]
+    if provider not in PROVIDERS:
+        return []
+    found = PROVIDERS[provider]
+    return [name for name in PRICES if name.startswith(found.families)] or [found.model]
 
 
 async def _listed(settings: ModelSettings) -> list[str]:
