@@ -19,6 +19,8 @@ from tests.support.agent_process import AgentProcess
 from tests.support.attached import asking, echo, exchange
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base import attach, local_socket
+from trunkline.core.events import Envelope, StopAsked, TurnEnded
+from trunkline.exchange.settings import AgentSettings
 
 pytestmark = pytest.mark.process
 
@@ -128,6 +130,32 @@ async def test_a_bridges_process_answers_one_message_in_a_session_of_the_exchang
         done = await aside(serve, "helper", "--attach", AGENT_MESSAGE="Again", AGENT_SESSION_ID="another")
         assert done.returncode == 1
         assert b"There is no session `another`" in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_bridge_that_tells_its_process_to_end_stops_the_turn(home: Path, number: signal.Signals) -> None:
+    (home / "script.yaml").write_text("turns: [{steps: [{text: waiting}, {hang: true}]}]")
+    hanging = AgentSettings("", f"scripted:{home / 'script.yaml'}", str(home))
+    async with exchange(home, helper=hanging) as running:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "trunkline", "agentproc", "serve", "helper", "--attach"),
+            env=os.environ | {"AGENT_MESSAGE": "Go"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while b"waiting" not in await process.stdout.readline():
+                pass
+            process.send_signal(number)
+            ended = await process.wait()
+            (row,) = await running.switchboard.rows()
+            live = await running.switchboard.find(row.id)
+            await live.session.at_rest()
+        assert ended == 128 + number
+        events = [item.event for item in running.switchboard.peek(row.id).records if isinstance(item, Envelope)]
+        assert events[-1] == TurnEnded("cancelled")
+        assert StopAsked("local") in events
 
 
 @pytest.mark.parametrize(

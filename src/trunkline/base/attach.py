@@ -16,6 +16,9 @@ from trunkline.base.values import Value
 #: The name of the socket in the exchange's home.
 ATTACH_SOCKET = "attach.sock"
 
+#: AgentProc: the line of a program that was told to end, which is all that its bridge can do to stop the turn.
+STOP = b'{"type":"stop"}'
+
 #: A message of AgentProc is part of the header: as much as its bridges send, and as JSON may make of it.
 MAX_HEADER = 64 * 1024 * 1024
 #: What the exchange says of itself: ids and errors.

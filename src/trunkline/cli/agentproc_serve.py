@@ -196,7 +196,7 @@ def _attach(options: argparse.Namespace, told: _Told, pipes: tuple[int, int]) ->
         private_urls=options.allow_private_urls,
     )
     reading = pipes[0] if told.turn.permission else None
-    return attaching.relay(header, reading, pipes[1], told.rest, tells_end=False)
+    return attaching.relay(header, reading, pipes[1], told.rest, tells_end=False, stops=True)
 
 
 async def _serve(options: argparse.Namespace, told: _Told, pipes: tuple[int, int]) -> int:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import socket
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 
 from trunkline.base import attach
 from trunkline.base.attach import AttachEnding, AttachHeader, BadAttachment, FrameReader
+from trunkline.base.signals import waking
 from trunkline.base.writing import EXIT_BROKEN_PIPE, non_blocking, write_or_drop
 from trunkline.cli import local_exchange
 from trunkline.core.faults import AgentFailed, ConfigError
@@ -23,11 +26,22 @@ READ_BYTES = 64 * 1024
 #: What may wait in each direction before no more is read of it.
 MAX_WAITING = 1024 * 1024
 
+#: How long a program that was told to end may take to pass that on.
+STOP_SECONDS = 0.5
+#: With these codes it ends after the signals that a bridge stops it with.
+_STOPPED = (128 + signal.SIGTERM, 128 + signal.SIGINT)
+
 GONE = "The exchange is gone: it closed the connection. The session is there when it runs again."
 
 
 def relay(
-    header: AttachHeader, reading: int | None, writing: int, so_far: bytes = b"", *, tells_end: bool = True
+    header: AttachHeader,
+    reading: int | None,
+    writing: int,
+    so_far: bytes = b"",
+    *,
+    tells_end: bool = True,
+    stops: bool = False,
 ) -> int:
     """Be the host's program until one of the two sides ends it; gives the exit code.
 
@@ -35,6 +49,7 @@ def relay(
         reading: what the host sends; None: nothing.
         so_far: what was read of it before.
         tells_end: whether the exchange hears that the host has closed its end; else only that we are gone.
+        stops: whether SIGTERM and SIGINT, which end us, stop the turn as well.
 
     Raises:
         ConfigError: no exchange runs here, it is stopped, or it refused.
@@ -42,7 +57,12 @@ def relay(
     """
     with local_exchange.connect(attach.ATTACH_SOCKET) as connection:
         rest = introduce(connection, header)
-        return _Relay(connection, reading, writing, so_far, tells_end=tells_end).run(rest)
+        try:
+            return _Relay(connection, reading, writing, so_far, tells_end=tells_end).run(rest)
+        except SystemExit as end:
+            if stops and end.code in _STOPPED:
+                _stop(connection)
+            raise
 
 
 def not_heeded(options: Iterable[str]) -> None:
@@ -89,6 +109,13 @@ def introduce(connection: socket.socket, header: AttachHeader) -> bytes:
     return rest
 
 
+def _stop(connection: socket.socket) -> None:
+    # On a line of its own: half of another may have gone before.
+    with suppress(OSError):
+        connection.settimeout(STOP_SECONDS)
+        connection.sendall(b"\n" + attach.STOP + b"\n")
+
+
 class _Relay:
     """The two directions. Neither waits for the other."""
 
@@ -113,20 +140,23 @@ class _Relay:
         self._take(rest)
         if self._reading is None:
             self._host_ended()
-        while not (self._ended and not self._to_host):
-            if not (found := self._poll()):
-                local_exchange.check_runs(self._connection)
-            for fd, happened in found:
-                try:
-                    self._step(fd, happened)
-                except BrokenPipeError:
-                    if fd == self._socket:
-                        raise AgentFailed(GONE, retryable=True) from None
-                    return EXIT_BROKEN_PIPE
+        with waking() as woken:
+            while not (self._ended and not self._to_host):
+                if not (found := self._poll(woken)):
+                    local_exchange.check_runs(self._connection)
+                for fd, happened in found:
+                    try:
+                        self._step(fd, happened)
+                    except BrokenPipeError:
+                        if fd == self._socket:
+                            raise AgentFailed(GONE, retryable=True) from None
+                        return EXIT_BROKEN_PIPE
         return self._exit(self._frames.finish())
 
-    def _poll(self) -> list[tuple[int, int]]:
+    def _poll(self, woken: int) -> list[tuple[int, int]]:
         poller = select.poll()
+        # A signal that came just before the wait ends it, too: its handler ends us.
+        poller.register(woken, select.POLLIN)
         if self._reading is not None and len(self._to_exchange) < MAX_WAITING:
             poller.register(self._reading, select.POLLIN)
         wanted = select.POLLIN if not self._ended and len(self._to_host) < MAX_WAITING else 0
@@ -148,6 +178,9 @@ class _Relay:
                     self._host_ended()
         elif fd == self._reading:
             self._from_the_host(fd)
+        else:
+            # A signal that does not end us.
+            os.read(fd, READ_BYTES)
 
     def _from_the_host(self, fd: int) -> None:
         try:

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 
+from trunkline.base.attach import STOP
 from trunkline.base.jsontext import dumps
 from trunkline.base.lines import LineOutput, LineSplitter, OverlongLine
 from trunkline.core import events as core
@@ -116,6 +117,9 @@ class AgentProcServer:
             return
         if not line.strip():
             return
+        if self._client and line.strip() == STOP:
+            self._stop()
+            return
         try:
             response = codec_ndjson.decode_response(line)
         except faults.RemoteProtocolError as fault:
@@ -126,6 +130,11 @@ class AgentProcServer:
             logger.warning("the bridge answers a request that does not wait: `%s`", response.request_id[:80])
             return
         self._decide(response.request_id, _decision(request, response))
+
+    def _stop(self) -> None:
+        """Of a message that still waits behind others', nothing is stopped: the turn in progress is theirs."""
+        if self._session.turn == self._turn:
+            self._session.stop(self._client)
 
     def _decide(self, request_id: str, decision: Decision) -> None:
         request = self._asked.pop(request_id, None)
