@@ -7,8 +7,10 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from trunkline.base.escapes import without_escapes
 from trunkline.cli import ledger
 from trunkline.wires.ledger import CONCEPTS, WIRES
+from trunkline.wires.ledger_matrix import AGENTS, MATRIX, WORDS
 
 
 def run(*arguments: str) -> str:
@@ -57,6 +59,40 @@ def test_the_summary_counts_the_rows() -> None:
     fates = [cell.fate for cell in WIRES["jsonstream"].values()]
     counts = [fates.count(fate) for fate in ("carried", "degraded", "refused")]
     assert first == "jsonstream: {} carried, {} degraded, {} refused".format(*counts)
+
+
+def test_the_matrix_has_a_word_for_every_agent_on_every_way_and_the_reasons() -> None:
+    text = run("--matrix")
+    assert "\x1b" not in text
+    assert "  tryll       denied      denied      denied" in text
+    assert "the way tryll, elsewhere: Tryll has no frame for a question" in text
+    for word in WORDS:
+        assert text.count(f"  {word} ") > 1
+
+
+def test_the_matrix_on_a_terminal_fits_a_hundred_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "300")
+    ledger.command(["--matrix"], standalone_mode=False)
+    lines = without_escapes(capsys.readouterr().out).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert sum("told again" in line and "│" in line for line in lines) == len(AGENTS)
+
+
+def test_the_matrix_as_json_has_all_cells_with_their_reasons() -> None:
+    told = json.loads(run("--matrix", "--json"))
+    assert len(told["cells"]) == len(told["agents"]) * len(told["ways"]) == len(MATRIX)
+    cell = next(each for each in told["cells"] if (each["agent"], each["way"]) == ("coder", "tryll"))
+    assert cell["tool"] == {"word": "elsewhere", "why": "Tryll has no frame for a question"}
+    assert cell["text"]["word"] == "carried"
+
+
+def test_the_matrix_of_one_wire_is_wrong_usage() -> None:
+    result = CliRunner().invoke(ledger.command, ["--matrix", "--wire", "tryll"])
+    assert result.exit_code == 2
+    assert "leave `--wire` out" in result.stderr
 
 
 def test_an_unknown_wire_is_wrong_usage_and_the_known_ones_are_told() -> None:

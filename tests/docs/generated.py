@@ -46,8 +46,10 @@ from trunkline.tools.spawn import SpawnTool, SubAgentOutcome, Task
 from trunkline.tools.tool import Report, Tool
 from trunkline.tools.toolbox import standard_tools
 from trunkline.tools.workspace import Workspace
+from trunkline.wires import ledger_matrix
 from trunkline.wires.jsonstream import messages
 from trunkline.wires.ledger import CONCEPTS, WIRES
+from trunkline.wires.ledger_matrix import AGENTS, MATRIX, SCENARIOS, WAYS, WORDS
 from trunkline.wires.tryll import errors as tryll_errors
 
 _MARKED = re.compile(r"(?<=<!-- generated: )(?P<name>[\w-]+) -->\n.*?(?=<!-- end -->)", re.DOTALL)
@@ -138,6 +140,21 @@ def ledger_table() -> str:
         how = f"{lines}: {cell.how}" if lines else cell.how
         rows.append((concept.name, concept.what, cell.fate, how + (f". **Lost:** {cell.lost}" if cell.lost else "")))
     return table(("concept", "what it is", "fate", "how"), rows)
+
+
+def matrix_tables() -> str:
+    """What every kind of agent does on every way into an exchange."""
+    parts = []
+    for scenario, what in SCENARIOS.items():
+        rows = [(agent, *(MATRIX[agent, way][scenario].word for way in WAYS)) for agent in AGENTS]
+        limits = [
+            f"- {f'the agent `{limit.agent}`' if limit.agent else f'the way `{limit.way}`'}, **{limit.outcome.word}**: "
+            f"{limit.outcome.why}\n"
+            for limit in ledger_matrix.limits(scenario)
+        ]
+        told = "\n" + "".join(limits) if limits else ""
+        parts.append(f"### {scenario}: {what}\n\n{table(('agent', *WAYS), rows)}{told}")
+    return "\n".join(parts)
 
 
 def message_table(vocabulary: dict[str, type[messages.Message]]) -> str:
@@ -393,6 +410,10 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "capabilities": capability_table,
     "states": state_diagram,
     "ledger": ledger_table,
+    "matrix": matrix_tables,
+    "matrix-agents": lambda: table(("agent", "in the exchange's file"), AGENTS.items()),
+    "matrix-ways": lambda: table(("way in", "what it is"), WAYS.items()),
+    "matrix-words": lambda: table(("word", "meaning"), WORDS.items()),
     "jsonstream-events": lambda: message_table(dict(messages.EVENTS)),
     "jsonstream-commands": lambda: message_table(dict(messages.COMMANDS)),
     "agent-options": agent_options,

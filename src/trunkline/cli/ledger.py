@@ -10,25 +10,47 @@ from typing import Any
 import click
 
 from trunkline.base import jsontext, shapes
+from trunkline.wires import ledger_matrix
 from trunkline.wires.ledger import CONCEPTS, WIRES, Cell, Concept, Fate
+from trunkline.wires.ledger_matrix import AGENTS, MATRIX, SCENARIOS, WAYS, WORDS, Found, Scenario
 
 FATES: dict[Fate, str] = {"carried": "green", "degraded": "yellow", "refused": "red"}
+
+#: Green: as good as it gets. Yellow: something is lost. Red: it does not happen.
+COLOURS: dict[Found, str] = {
+    "carried": "green",
+    "asked": "green",
+    "elsewhere": "yellow",
+    "in words": "yellow",
+    "told again": "yellow",
+    "denied": "red",
+}
 
 
 @click.command("ledger")
 @click.option("--wire", type=click.Choice(sorted(WIRES)), help="Only this wire (default: all of them).")
+@click.option("--matrix", is_flag=True, help="What every kind of agent does on every way into an exchange.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
-def command(wire: str | None, as_json: bool) -> None:
+def command(wire: str | None, matrix: bool, as_json: bool) -> None:
     """Show what each wire carries, degrades or refuses.
 
     A conversation has more to it than any one protocol can say. The ledger tells for every concept what becomes of it
     on a wire: it is carried whole, it is degraded (then the ledger says what is lost), or it is refused.
 
+    With --matrix it tells instead what becomes of a message, a tool that needs approval, a stop, a failure and a
+    restart, for every kind of agent and every way into an exchange. Tests run all of these.
+
     \b
     Examples:
       trunkline ledger
       trunkline ledger --wire jsonstream --json
+      trunkline ledger --matrix
     """
+    if matrix:
+        if wire:
+            raise click.UsageError("`--matrix` is about all wires: leave `--wire` out.")
+        _show_matrix(as_json)
+        return
     wires = [wire] if wire else sorted(WIRES)
     if as_json:
         click.echo(jsontext.dumps({"wires": {name: list(_records(name)) for name in wires}}).decode())
@@ -86,3 +108,65 @@ def _print_tables(wires: list[str]) -> None:
             how = Text.assemble(_how(cell), *([("\nlost: " + cell.lost, "yellow")] if cell.lost else []))
             table.add_row(name, Text(cell.fate, FATES[cell.fate]), how)
         console.print(table)
+
+
+# The matrix
+
+_ROWS = "A row for each kind of agent, and a column for each way into an exchange."
+
+
+def _show_matrix(as_json: bool) -> None:
+    if as_json:
+        cells = [
+            {"agent": agent, "way": way, **{name: shapes.encode(outcome) for name, outcome in outcomes.items()}}
+            for (agent, way), outcomes in MATRIX.items()
+        ]
+        told = {"agents": AGENTS, "ways": WAYS, "scenarios": SCENARIOS, "words": WORDS, "cells": cells}
+        click.echo(jsontext.dumps(told).decode())
+    elif sys.stdout.isatty():
+        _print_matrix()
+    else:
+        click.echo("\n\n".join([_ROWS, *map(_matrix_text, SCENARIOS), _legend()]))
+
+
+def _matrix_text(scenario: Scenario) -> str:
+    width = max(map(len, (*AGENTS, *WAYS, *WORDS)))
+    lines = [f"{scenario}: {SCENARIOS[scenario]}"]
+    for first, words in (("agent", WAYS), *((agent, _words(agent, scenario)) for agent in AGENTS)):
+        lines.append("  ".join(["", *(f"{word:{width}}" for word in (first, *words))]).rstrip())
+    return "\n".join([*lines, *(f"  {told}" for told in _limits(scenario))])
+
+
+def _words(agent: str, scenario: Scenario) -> list[Found]:
+    return [MATRIX[agent, way][scenario].word for way in WAYS]
+
+
+def _limits(scenario: Scenario) -> Iterator[str]:
+    for limit in ledger_matrix.limits(scenario):
+        place = f"the agent {limit.agent}" if limit.agent else f"the way {limit.way}"
+        yield f"{place}, {limit.outcome.word}: {limit.outcome.why}"
+
+
+def _legend() -> str:
+    width = max(map(len, WORDS))
+    return "\n".join(["words", *(f"  {word:{width}}  {meaning}" for word, meaning in WORDS.items())])
+
+
+def _print_matrix() -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    console.print(_ROWS)
+    for scenario, what in SCENARIOS.items():
+        table = Table(title=f"{scenario}: {what}", title_justify="left", title_style="bold")
+        for heading in ("agent", *WAYS):
+            table.add_column(heading, no_wrap=True)
+        for agent in AGENTS:
+            table.add_row(agent, *(Text(word, COLOURS[word]) for word in _words(agent, scenario)))
+        console.print(table)
+        for told in _limits(scenario):
+            console.print(Text(told, "dim"))
+        console.print()
+    console.print(Text(_legend()))
