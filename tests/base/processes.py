@@ -90,7 +90,11 @@ def read_all(child: Child, data: bytes = b"") -> tuple[bytes, bytes]:
 
 def start_parent(script: str, *args: str) -> subprocess.Popen[str]:
     """A Python process that runs `script`, in which `spawn` and `os` are imported; with its pipes."""
-    preamble = "import os, signal, sys, threading, time\nfrom trunkline.base.process import spawn, watchdog_pid\n"
+    preamble = """
+import os, signal, sys, threading, time
+from trunkline.base.process import spawn
+from trunkline.base.process_guard import guard
+"""
     return subprocess.Popen(
         [sys.executable, "-c", preamble + script, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

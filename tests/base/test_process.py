@@ -226,9 +226,10 @@ def test_cookies_of_nested_trees_accumulate(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_tree_inside_a_tree_ends_with_the_outer_one() -> None:
     inner = """
-from trunkline.base.process import spawn, watchdog_pid
+from trunkline.base.process import spawn
+from trunkline.base.process_guard import guard
 child = spawn(["setsid", "-w", "sleep", "60"])
-print(child.pid, watchdog_pid(), flush=True)
+print(child.pid, guard.pid, flush=True)
 child.wait()
 """
     with spawn([sys.executable, "-c", inner]) as child:
@@ -366,7 +367,7 @@ with spawn(["sh", "-c", "setsid sleep 600 & sleep 600 & echo $!"]) as child:
     child.wait(60)
     os.read(child.stdout, 100)
 with open(f"/proc/self/task/{os.getpid()}/children") as children:
-    print(children.read().split() == [str(watchdog_pid())])
+    print(children.read().split() == [str(guard.pid)])
 """
     assert run_parent(parent) == "True\n"
 

@@ -14,8 +14,8 @@ import pytest
 from tests.base.processes import exists, is_alive, run_parent, until
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base import process_guard, process_tree, watchdog
-from trunkline.base.process import TREE_VARIABLE, spawn, stop_watchdog, watchdog_pid
-from trunkline.base.process_guard import Guard
+from trunkline.base.process import TREE_VARIABLE, spawn
+from trunkline.base.process_guard import Guard, guard
 from trunkline.base.watchdog import Registry, Tree, end_trees, find, read_until_parent_ends
 
 pytestmark = pytest.mark.process
@@ -62,7 +62,7 @@ def start_orphan(orphans: list[subprocess.Popen[bytes]], cookie: str, *argv: str
 
 def watchdog_of_a_spawn() -> int:
     spawn(["true"]).close()
-    pid = watchdog_pid()
+    pid = guard.pid
     assert pid is not None
     return pid
 
@@ -157,9 +157,9 @@ def test_a_new_watchdog_is_told_of_all_that_lives(
 
 def test_a_stopped_watchdog_is_gone_and_the_next_spawn_has_a_new_one() -> None:
     first = watchdog_of_a_spawn()
-    stop_watchdog()
+    guard.stop()
     assert not exists(first)
-    assert watchdog_pid() is None
+    assert guard.pid is None
     assert watchdog_of_a_spawn() != first
 
 
@@ -175,11 +175,11 @@ def test_what_was_released_is_left_alone(cookie: str, orphans: list[subprocess.P
 def test_a_forked_process_drops_the_pipe() -> None:
     parent = """
 spawn(["true"]).close()
-pipe = os.readlink(f"/proc/{watchdog_pid()}/fd/0")
+pipe = os.readlink(f"/proc/{guard.pid}/fd/0")
 forked = os.fork()
 if forked == 0:
     held = [os.readlink(f"/proc/self/fd/{fd}") for fd in range(100) if os.path.exists(f"/proc/self/fd/{fd}")]
-    os._exit(watchdog_pid() is not None or pipe in held)
+    os._exit(guard.pid is not None or pipe in held)
 print(os.waitpid(forked, 0)[1])
 """
     assert run_parent(parent) == "0\n"

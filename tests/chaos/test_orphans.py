@@ -139,8 +139,8 @@ def test_a_parent_killed_at_any_moment_while_it_spawns_leaves_nothing(mark: str,
 def test_trees_are_guarded_again_after_the_watchdog_was_killed(mark: str) -> None:
     script = """
 children = [spawn(["sleep", "600"])]
-os.kill(watchdog_pid(), signal.SIGKILL)
-os.waitid(os.P_PID, watchdog_pid(), os.WEXITED | os.WNOWAIT)
+os.kill(guard.pid, signal.SIGKILL)
+os.waitid(os.P_PID, guard.pid, os.WEXITED | os.WNOWAIT)
 children.append(spawn(["sleep", "600"]))
 print("ready", flush=True)
 signal.pause()

@@ -53,8 +53,6 @@ __all__ = [
     "child_env",
     "exit_code",
     "spawn",
-    "stop_watchdog",
-    "watchdog_pid",
 ]
 
 Input: TypeAlias = Literal["null", "pipe"]
@@ -274,16 +272,6 @@ def child_env(
     source = os.environ if base is None else base
     kept = {name: value for name, value in source.items() if not name.startswith(prefixes)}
     return kept | dict(extra or {})
-
-
-def watchdog_pid() -> int | None:
-    """The process number of the watchdog of this process, if it has one."""
-    return guard.pid
-
-
-def stop_watchdog() -> None:
-    """End the watchdog, and with it every tree that is not closed. The next spawn starts a new one."""
-    guard.stop()
 
 
 def _start(argv: Sequence[str], files: Sequence[int | None], cwd: str | None, env: Mapping[str, str]) -> int:
