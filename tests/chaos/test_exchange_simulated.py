@@ -16,6 +16,7 @@ import shutil
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,6 +58,7 @@ class Simulation:
         self.acknowledged: dict[tuple[str, str], int] = {}
         self.approved: set[tuple[str, str]] = set()
         self.seen: dict[tuple[str, int], Event] = {}
+        self.used: list[dict[str, Any]] = []
         self._count = 0
         self.lives = self.crashes = 0
 
@@ -181,6 +183,8 @@ class Simulation:
                 await life.rest(live)
             assert await life.switchboard.approvals.found("pending") == []
             assert await life.switchboard.messages.sessions_waiting() == []
+            await life.switchboard.written()
+            self.used = await life.budgets.usage("agent")
 
     def check(self) -> None:
         """Hold what was promised against the logs."""
@@ -197,8 +201,17 @@ class Simulation:
             self._check_turns(session, events)
         wrong = {key: turns for key, turns in answered.items() if turns != [self.acknowledged[key]]}
         assert not wrong, {key: (self.acknowledged[key], turns) for key, turns in wrong.items()}
+        self._check_counts()
         # Nothing was shown that a crash took back.
         assert not self.seen
+
+    def _check_counts(self) -> None:
+        """Every turn is counted once, and what its log says was used is counted."""
+        sessions = {session for session, _ in self.acknowledged}
+        ends = [item.event for each in sessions for item in self.world.log(each) if isinstance(item.event, TurnEnded)]
+        assert sum(row["turns"] for row in self.used) == len(ends)
+        told = sum(end.usage.input_tokens or 0 for end in ends if end.usage is not None)
+        assert sum(row["input_tokens"] for row in self.used) >= told
 
     def _check_turns(self, session: str, events: list[Envelope]) -> None:
         turns = Counter((type(item.event), item.turn) for item in events)

@@ -12,6 +12,7 @@ from tests.support.loop import until
 from trunkline.agents.coder.settings import CoderSettings
 from trunkline.core.events import Failed
 from trunkline.core.faults import BudgetExceeded
+from trunkline.exchange.forking import fork
 from trunkline.exchange.settings import AgentBudget
 from trunkline.models.prices import Price
 from trunkline.models.providers import ModelSettings
@@ -94,3 +95,55 @@ async def test_the_users_own_price_of_a_model_goes_before_any_other(tmp_path: Pa
         assert used["usd"] == 0.005
         with pytest.raises(BudgetExceeded, match=r"0\.001 US dollars"):
             await life.say(live, "say hello")
+
+
+async def test_what_the_log_has_of_a_turn_is_counted_once_although_the_process_died_before_its_rows(
+    tmp_path: Path,
+) -> None:
+    puppet = Puppet()
+    world = World(tmp_path, AgentBudget(tokens_per_day=100), puppet=puppet)
+    database = world.simulate()
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "spend 20; wait; spend 90")
+        await until(lambda: live.session.state.turns)
+        await live.written()
+        database.crash()
+        puppet.gate.set()
+        await until(lambda: world.ends("s1"))
+    for _ in range(2):
+        async with world.living() as life:
+            (used,) = await life.budgets.usage("person")
+            assert (used["person"], used["turns"], used["input_tokens"]) == ("ana", 1, 110)
+            with pytest.raises(BudgetExceeded):
+                await life.say(await life.open(), "say hello")
+
+
+async def test_a_turn_that_its_process_did_not_end_is_counted_when_the_next_one_ends_it(tmp_path: Path) -> None:
+    world = World(tmp_path, puppet=Puppet(continues=False))
+    database = world.simulate()
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "spend 20; tool t1")
+        await until(lambda: world.asked)
+        await live.written()
+        database.crash()
+    for _ in range(2):
+        async with world.living() as life:
+            await life.open()
+            (used,) = await life.budgets.usage("person")
+            assert (used["turns"], used["input_tokens"]) == (1, 20)
+
+
+async def test_turns_that_a_fork_begins_with_are_not_counted_again(tmp_path: Path) -> None:
+    world = World(tmp_path, puppet=Puppet())
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "spend 20")
+        await life.rest(live)
+        made = await fork(life.switchboard, "s1", None, "ana")
+        other = await life.switchboard.find(made.id)
+        await life.say(other, "spend 5")
+        await life.rest(other)
+        (used,) = await life.budgets.usage("person")
+        assert (used["turns"], used["input_tokens"]) == (2, 25)

@@ -7,14 +7,16 @@ UTC, an hour the last sixty minutes.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
 from trunkline.core.faults import BudgetExceeded
 from trunkline.core.usage import Usage
+from trunkline.exchange import tally
 from trunkline.exchange.settings import AgentBudget
+from trunkline.exchange.tally import Tally, UncountedTurn
 from trunkline.models.prices import Price
 from trunkline.store.database import Database, Transaction
 
@@ -101,14 +103,14 @@ class Budgets:
             spending.tokens, spending.usd = used
             spending.began.extend(began)
 
-    def meter(self, agent: str, prices: Mapping[str, Price] | None = None) -> SessionMeter:
+    def meter(self, agent: str, session: str, prices: Mapping[str, Price] | None = None) -> SessionMeter:
         """One for a session of an agent; `prices` are the user's own, by model."""
         own = prices or {}
 
         def cost(model: str, usage: Usage) -> float | None:
             return self._cost(model, usage, own.get(model))
 
-        return SessionMeter(agent, self._agents[agent], self._database, self._clock, cost)
+        return SessionMeter(agent, session, self._agents[agent], self._database, self._clock, cost)
 
     async def usage(self, by: str) -> list[dict[str, Any]]:
         """What was used, by `agent`, `day`, `person` or `model`."""
@@ -139,12 +141,14 @@ class SessionMeter:
     def __init__(
         self,
         agent: str,
+        session: str,
         spending: Spending,
         database: Database,
         clock: Callable[[], int],
         cost: Callable[[str, Usage], float | None],
     ) -> None:
         self._agent = agent
+        self._session = session
         self._spending = spending
         self._database = database
         self._clock = clock
@@ -183,21 +187,24 @@ class SessionMeter:
     def spent(self, usage: Usage, model: str) -> None:
         turn, person = self.now()
         before = self._metered.get(turn)
-        self._metered[turn] = (usage if before is None else before[0] + usage, model)
+        whole = usage if before is None else before[0] + usage
+        self._metered[turn] = (whole, model)
         self._count(usage, model)
         # At once: a process that dies in the middle of the turn has spent it nevertheless.
-        self.keep(lambda: self._write(usage, model, person, turns=0))
+        counted = partial(tally.spent, session=self._session, turn=turn, used=whole, model=model)
+        self.keep(lambda: self._write(usage, model, person, 0, counted))
 
-    async def turn_began(self) -> None:
+    async def turn_began(self, turn: int) -> None:
         """A message is being answered, or refused."""
-        if not self._admitted:
-            return
-        self._admitted -= 1
         now = self._clock()
+        admitted = self._admitted > 0
+        self._admitted -= admitted
 
         def write(tx: Transaction) -> None:
-            tx.execute("DELETE FROM turn_began WHERE agent = ? AND at <= ?", (self._agent, now - HOUR_MS))
-            tx.execute("INSERT INTO turn_began (agent, at) VALUES (?, ?)", (self._agent, now))
+            tally.began(tx, self._session, turn)
+            if admitted:
+                tx.execute("DELETE FROM turn_began WHERE agent = ? AND at <= ?", (self._agent, now - HOUR_MS))
+                tx.execute("INSERT INTO turn_began (agent, at) VALUES (?, ?)", (self._agent, now))
 
         await self._database.write(write)
 
@@ -207,14 +214,23 @@ class SessionMeter:
         rest = _less(usage, counted)
         if rest is not None:
             self._count(rest, model)
-        await self._write(rest or Usage(), model, person, turns=1)
+        await self._write(rest or Usage(), model, person, 1, partial(tally.ended, session=self._session, turn=turn))
+
+    async def catch_up(self, so_far: Tally, ends: Sequence[UncountedTurn]) -> None:
+        """Count what the log has, and no row: a process died between the two."""
+        if so_far.metered > so_far.ended:
+            self._metered[so_far.metered] = (so_far.used, so_far.model)
+        for end in ends:
+            await self.turn_ended(end.turn, end.usage, end.sender)
 
     def _count(self, usage: Usage, model: str) -> None:
         self._spending.roll()
         self._spending.tokens += sum(filter(None, (usage.input_tokens, usage.output_tokens)))
         self._spending.usd += self._cost(model, usage) or 0.0
 
-    async def _write(self, usage: Usage, model: str, person: str, *, turns: int) -> None:
+    async def _write(
+        self, usage: Usage, model: str, person: str, turns: int, counted: Callable[[Transaction], None]
+    ) -> None:
         key = (day_of(self._clock()), self._agent, person, model)
         added = (
             turns, usage.input_tokens or 0, usage.output_tokens or 0, usage.cache_read_tokens or 0,
@@ -225,7 +241,12 @@ class SessionMeter:
             f"INSERT INTO usage (day, agent, person, model, {', '.join(_SUMS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
             f"ON CONFLICT (day, agent, person, model) DO UPDATE SET {sets}"
         )
-        await self._database.write(lambda tx: tx.execute(sql, (*key, *added)))
+
+        def write(tx: Transaction) -> None:
+            tx.execute(sql, (*key, *added))
+            counted(tx)
+
+        await self._database.write(write)
 
 
 def _forget(work: Work) -> None:

@@ -221,7 +221,7 @@ class LiveSession:
 
     async def _began_turn(self, turn: int, message: UserMessage) -> None:
         await self._messages.began(self.id, turn, message)
-        await self.meter.turn_began()
+        await self.meter.turn_began(turn)
 
     def _now(self) -> tuple[int, str]:
         """The turn in progress, and who asked."""

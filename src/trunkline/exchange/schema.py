@@ -99,4 +99,17 @@ _ACTS: Step = (
 #: What a message said, when its text is only in the log any more: an id may be used for another one.
 _DIGEST: Step = ("ALTER TABLE message ADD COLUMN digest TEXT NOT NULL DEFAULT ''",)
 
-FORM = Form("exchange", b"TLEX", (_FIRST, _ACTS, _DIGEST))
+_TALLY: Step = (
+    """
+    CREATE TABLE tally (
+        session TEXT PRIMARY KEY REFERENCES session (id) ON DELETE CASCADE,
+        begun INTEGER NOT NULL,
+        ended INTEGER NOT NULL,
+        metered INTEGER NOT NULL,
+        used TEXT NOT NULL
+    )
+    """,
+    "CREATE INDEX tally_uncounted ON tally (session) WHERE begun > ended",
+)
+
+FORM = Form("exchange", b"TLEX", (_FIRST, _ACTS, _DIGEST, _TALLY))

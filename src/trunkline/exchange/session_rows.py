@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
+from trunkline.exchange import tally
 from trunkline.store.database import Database, Row, Transaction
 
 #: The most that are listed at once, and how many are unless somebody says.
@@ -55,11 +56,16 @@ class SessionRows:
 
         return [SessionRow(**row) for row in await self._database.read(read)]
 
-    async def insert(self, row: SessionRow) -> None:
-        """One more."""
+    async def insert(self, row: SessionRow, turns: int = 0) -> None:
+        """One more, which begins with so many turns of another."""
         values = tuple(getattr(row, name) for name in row.__fields__)
         sql = f"INSERT INTO session ({', '.join(row.__fields__)}) VALUES ({', '.join('?' * len(values))})"
-        await self._database.write(lambda tx: tx.execute(sql, values))
+
+        def write(tx: Transaction) -> None:
+            tx.execute(sql, values)
+            tally.opened(tx, row.id, turns)
+
+        await self._database.write(write)
 
     async def delete(self, session_id: str) -> None:
         """One less, with all that hangs on it."""

@@ -32,6 +32,7 @@ from trunkline.exchange.doors import Doors
 from trunkline.exchange.live_session import LiveSession, Removed, Told
 from trunkline.exchange.messages import Messages, QueuedMessage, begun_in, storable
 from trunkline.exchange.session_rows import LISTED, SessionRow, SessionRows, checked
+from trunkline.exchange.tally import Tallies
 from trunkline.store.database import Conflict, Database
 from trunkline.store.filelog import FileLog
 from trunkline.store.files import FileStore
@@ -76,6 +77,7 @@ class Switchboard:
         self.budgets = budgets
         self._rows = SessionRows(database, clock)
         self._store = FileStore(sessions)
+        self._tallies = Tallies(database, self._store)
         self._redactor = redactor
         self._clock = clock
         self.evict_seconds = evict_seconds
@@ -101,6 +103,10 @@ class Switchboard:
                     logger.warning("session %s cannot go on: %s", id, error)
                     await self.approvals.close_all(id, f"The agent cannot come back: {error}")
 
+        for id, agent in await self._tallies.uncounted():
+            async with self._doors.alone(id):
+                if agent in self.directory and id not in self._live:
+                    await self._tallies.catch_up(id, self.budgets.meter(agent, id).catch_up)
         await asyncio.gather(*map(wake, sorted(waiting)))
 
     async def close(self) -> None:
@@ -231,9 +237,9 @@ class Switchboard:
         row = SessionRow(new_id(), agent, workspace, by, now, now)
         log = await asyncio.to_thread(self._store.create, row.id, workspace, agent)
         try:
-            await asyncio.to_thread(_copy, events, log)
+            turns = await asyncio.to_thread(_copy, events, log)
             await log.sync()
-            await self._rows.insert(row)
+            await self._rows.insert(row, turns)
         except BaseException:
             log.discard()
             raise
@@ -345,6 +351,8 @@ class Switchboard:
         """Go on with what the last process left: rows that the log knows more of, and messages that wait."""
         await self.acts.add(live.id, live.session.seq, "woken", detail=f"process {os.getpid()}")
         turn, requests = live.session.turn, live.session.waiting
+        live.session.flush()
+        await self._tallies.catch_up(live.id, live.meter.catch_up, live.session.state.turns, but=turn)
         asked = frozenset((turn, request.call_id) for request in requests)
         await self.approvals.close_all(live.id, "The agent's process ended before there was an answer.", but=asked)
         for request in requests:
@@ -356,7 +364,7 @@ class Switchboard:
         self, entry: AgentEntry, agent: Agent, row: SessionRow, *, resume: bool, queued: Sequence[QueuedMessage] = ()
     ) -> LiveSession:
         log, create = self._log(entry, row, resume)
-        meter = self.budgets.meter(entry.name, getattr(getattr(agent, "settings", None), "prices", None))
+        meter = self.budgets.meter(entry.name, row.id, getattr(getattr(agent, "settings", None), "prices", None))
         own: Redactor | None = getattr(agent, "redactor", None)
         try:
             for turn, message in await asyncio.to_thread(begun_in, log, queued):
@@ -420,14 +428,17 @@ def _check_free(live: LiveSession, when: When) -> None:
         raise AgentBusy("The agent is busy with another message.")
 
 
-def _copy(events: Iterator[Envelope], log: FileLog) -> None:
-    held = 0
+def _copy(events: Iterator[Envelope], log: FileLog) -> int:
+    """Gives the last turn of them."""
+    held = turns = 0
     for envelope in events:
+        turns = max(turns, envelope.turn)
         held += log.append(envelope)
         if held >= COPIED_BYTES:
             log.flush()
             held = 0
     log.flush()
+    return turns
 
 
 def _directory(path: str) -> str:
