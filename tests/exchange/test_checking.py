@@ -9,6 +9,7 @@ import pytest
 
 from trunkline.exchange import checking
 from trunkline.exchange.checking import DoctorFinding, examine
+from trunkline.runner import keys
 
 FILE = """\
 [exchange]
@@ -87,6 +88,18 @@ async def test_a_chat_without_its_token_is_told(tmp_path: Path) -> None:
     (found,) = await wrong(tmp_path, text)
     assert (found.what, found.mend) == ("wire telegram", "export TELEGRAM_BOT_TOKEN=...")
     assert await wrong(tmp_path, text, {"TELEGRAM_BOT_TOKEN": "1:x"}) == []
+
+
+async def test_an_entry_that_no_keyring_has_is_told_with_the_command_that_makes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"{FILE}[people.ana]\ntoken_keyring = 'ana'\n[wires.telegram]\ntoken_keyring = 'bot'\n"
+    monkeypatch.setattr(keys, "entry", lambda name: None)
+    first, second = await wrong(tmp_path, text)
+    assert ("trunkline.toml:7:1" in first.told, "trunkline.toml:9:1" in second.told) == (True, True)
+    assert "keyring set trunkline ana" in first.mend
+    monkeypatch.setattr(keys, "entry", lambda name: f"the token of {name}")
+    assert await wrong(tmp_path, text) == []
 
 
 RUNNER = "[wires.runner.agents.ada]\nagentId = 'c1'\nrunnerToken = {env = 'T'}\n"

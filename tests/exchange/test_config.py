@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from trunkline.base.config import load
 from trunkline.base.config_file import TomlFile
 from trunkline.base.config_schema import ANY
-from trunkline.exchange import config
+from trunkline.core.faults import ConfigError
+from trunkline.exchange import config, config_secrets
 from trunkline.exchange.config_schema import OWN
 from trunkline.exchange.settings import AgentBudget, AgentSettings, ExchangeSettings, WireSettings
 
@@ -55,13 +56,20 @@ role = "admin"
 token_sha256 = "AA00000000000000000000000000000000000000000000000000000000000000"
 """
 
+KEYRING = {"ana": "ana's other token", "bot": "1:the-bots-token", "hook": "https://example.org/hook-of-mine"}
 ENVIRON = {"ANA_TOKEN": "ana's token", "HOME": "/home/ana"}
 
 
 def read(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> ExchangeSettings:
     path = tmp_path / "trunkline.toml"
     path.write_text(text, encoding="utf-8")
-    return config.read(str(path), ENVIRON if environ is None else environ)
+    return config.read(str(path), ENVIRON if environ is None else environ, in_keyring)
+
+
+def in_keyring(name: str) -> str:
+    if name not in KEYRING:
+        raise ConfigError("There is no such entry.", hint="Put it there.")
+    return KEYRING[name]
 
 
 def problems(tmp_path: Path, text: str) -> list[tuple[int | None, str | None, str]]:
@@ -93,6 +101,28 @@ def test_a_file_says_everything_that_an_exchange_is_told(tmp_path: Path) -> None
     ana, bo = found.people["ana"], found.people["bo"]
     assert (ana.role, ana.token_sha256) == ("admin", hashlib.sha256(b"ana's token").hexdigest())
     assert (bo.role, bo.token_sha256) == ("talker", "aa" + "0" * 62)
+
+
+def test_secrets_are_in_the_environment_or_in_the_keyring(tmp_path: Path) -> None:
+    text = "[exchange]\nwebhook_keyring = 'hook'\n[people.ana]\ntoken_keyring = 'ana'\n"
+    found = read(tmp_path, f"{text}[wires.telegram]\ntoken_keyring = 'bot'\n[wires.tryll]\ntoken_env = 'ANA_TOKEN'\n")
+    assert found.people["ana"].token_sha256 == hashlib.sha256(b"ana's other token").hexdigest()
+    assert found.webhook == KEYRING["hook"]
+    assert config_secrets.named(found.wires["telegram"], ENVIRON) == {"token": "1:the-bots-token"}
+    assert config_secrets.named(found.wires["tryll"], ENVIRON) == {"token": "ana's token"}
+    assert set(found.kept) == set(KEYRING.values())
+    assert "the-bots-token" not in repr(found) + repr(found.wires["telegram"])
+
+
+def test_it_is_known_which_variables_agents_must_not_have(tmp_path: Path) -> None:
+    environ = {"A": "a", "B": "b", "C": "c", "D": "d", "E": "e"}
+    text = "[exchange]\nwebhook_env = 'A'\n[people.ana]\ntoken_env = 'B'\n[wires.telegram]\n[wires.network]\n"
+    text += "admin_key_env = 'C'\n[wires.runner.agents.ada]\nagentId = 'c1'\nrunnerToken = {env = 'D'}\n"
+    found = read(tmp_path, f"{text}llm = {{apiKey = {{env = 'E'}}}}\n", environ)
+    # Keys of models stay: agents find them there as well.
+    assert set(found.variables) == {
+        "A", "B", "C", "D", "TELEGRAM_BOT_TOKEN", "ADMIN_API_KEY", "ETHERSCAN_API_KEY", "RUNNER_LAUNCHER_SECRET",
+    }  # fmt: skip
 
 
 def test_what_is_left_out_is_as_people_expect_it(tmp_path: Path) -> None:
@@ -167,7 +197,20 @@ def test_the_files_of_a_runner_lie_beside_the_file(tmp_path: Path) -> None:
             "wires.runner.agents.ada.llm.apiKey",
             "is a secret",
         ),
-        ("[people.ana]\nrole = 'admin'\n", 1, "people.ana", "needs `token_env` or"),
+        ("[people.ana]\nrole = 'admin'\n", 1, "people.ana", "needs `token_env`, `token_keyring` or"),
+        ("[people.ana]\ntoken_keyring = 'nobody'\n", 2, "people.ana.token_keyring", "`nobody`, which is not available"),
+        (
+            "[people.ana]\ntoken_env = 'ANA_TOKEN'\ntoken_keyring = 'ana'\n",
+            3,
+            "people.ana.token_keyring",
+            "one too many: there is `token_env`",
+        ),
+        (
+            "[wires.telegram]\ntoken_env = 'ANA_TOKEN'\ntoken_keyring = 'bot'\n",
+            3,
+            "wires.telegram.token_keyring",
+            "one too many: there is `token_env`",
+        ),
         ("[people.ana]\ntoken = 'x'\n", 2, "people.ana.token", "is a secret"),
         ("[people.ana]\ntoken_env = 'NOT_THERE'\n", 2, "people.ana.token_env", "`NOT_THERE`, which is not set"),
         ("[people.ana]\ntoken_sha256 = 'abc'\n", 2, "people.ana.token_sha256", "64 hexadecimal digits"),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import stat
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -68,10 +70,12 @@ def written(directory: Path, text: str) -> Path:
 
 
 @asynccontextmanager
-async def running(directory: Path, text: str = FILE, *, watch_seconds: float = NEVER) -> AsyncIterator[Running]:
+async def running(
+    directory: Path, text: str = FILE, *, watch_seconds: float = NEVER, environ: Mapping[str, str] = ENVIRON
+) -> AsyncIterator[Running]:
     path = written(directory, text)
     said: asyncio.Queue[str] = asyncio.Queue()
-    process = ExchangeProcess(str(path), said.put_nowait, ENVIRON, watch_seconds=watch_seconds)
+    process = ExchangeProcess(str(path), said.put_nowait, environ, watch_seconds=watch_seconds)
     stop, reachable = asyncio.Event(), asyncio.Event()
     task = asyncio.create_task(process.run(stop, reachable.set))
     waiting = asyncio.create_task(reachable.wait())
@@ -98,6 +102,42 @@ async def test_it_serves_people_with_a_token_and_its_user_through_the_socket(tmp
         socket = tmp_path / "home" / "exchange.sock"
         assert stat.S_IMODE(socket.stat().st_mode) == 0o600
         assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
+
+
+#: Says which of these variables it has.
+TELLS = "import os; print(*(os.environ.get(name, '-') for name in ('ANA_TOKEN', 'TELEGRAM_BOT_TOKEN', 'MINE')))"
+
+
+async def test_the_tokens_of_people_and_wires_do_not_reach_the_programs_of_agents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**ENVIRON, "TELEGRAM_BOT_TOKEN": "1:bots-token", "MINE": "left-alone"}.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "tells.py").write_text(TELLS)
+    (tmp_path / "tells.yaml").write_text(json.dumps({"command": f"{sys.executable} {tmp_path}/tells.py"}))
+    wire = "[wires.telegram]\nallow = ['telegram:1']\napi_url = 'http://127.0.0.1:9'\n"
+    text = f"{FILE}{wire}[agents.tells]\nagent = 'agentproc:{tmp_path}/tells.yaml'\n"
+    async with running(tmp_path, text, environ=os.environ) as world:
+        id = (await world.local.post("/api/sessions", json={"agent": "tells"})).json()["id"]
+        await world.local.post(f"/api/sessions/{id}/messages", json={"text": "Tell ana's token"})
+        said = await told(world.local, id)
+        assert "- - left-alone" in said
+        # It is masked where somebody says it, too.
+        assert "ana's token" not in said
+        # The file is read again with what was there at the start.
+        await world.process.reload()
+        assert await world.agents() == ["e", "tells"]
+
+
+async def told(client: httpx.AsyncClient, id: str) -> str:
+    """All events of a session up to the end of its turn."""
+    lines = []
+    async with asyncio.timeout(PATIENCE_SECONDS), client.stream("GET", f"/api/sessions/{id}/events") as events:
+        async for line in events.aiter_lines():
+            lines.append(line)
+            if line == "event: turn_ended":
+                break
+    return "\n".join(lines)
 
 
 async def test_a_second_one_with_the_same_home_is_told_so_and_one_with_another_runs_beside_it(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from keyring.backends import chainer, fail, null
 
 from tests.support.launched import MemoryKeyring, keys
 from trunkline.runner import keys as keys_module
-from trunkline.runner.keys import SERVICE, Keys, system_keyring
+from trunkline.runner.keys import SERVICE, Keys, entry, system_keyring
 
 
 class Memory(KeyringBackend):
@@ -42,6 +42,21 @@ def system() -> Iterator[None]:
     before = keyring.get_keyring()
     yield
     keyring.set_keyring(before)
+
+
+def test_an_entry_that_somebody_put_there_is_found_by_its_name(system: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = Memory()
+    keyring.set_keyring(backend)
+    backend.set_password("trunkline", "ana", "a token")
+    assert (entry("ana"), entry("ben")) == ("a token", None)
+    keyring.set_keyring(fail.Keyring())  # type: ignore[no-untyped-call]
+    assert entry("ana") is None
+    monkeypatch.setattr(keys_module, "PATIENCE_SECONDS", 0.01)
+    answering = threading.Event()
+    backend.get_password = lambda service, username: str(answering.wait())  # type: ignore[method-assign]
+    with pytest.raises(TimeoutError):
+        entry("ana", lambda: backend)
+    answering.set()
 
 
 async def test_what_is_saved_is_there_for_the_next_process(system: None) -> None:

@@ -50,7 +50,7 @@ class DoctorFinding(Value):
 async def examine(path: str, environ: Mapping[str, str]) -> list[DoctorFinding]:
     """Everything that can be looked at. What depends on something that is wrong is left out."""
     try:
-        settings = config.read(path, environ)
+        settings = await asyncio.to_thread(config.read, path, environ)
     except config.WrongFile as wrong:
         return [_wrong("file", str(each.replace(hint=None)), each.hint or "") for each in wrong.problems]
     found = [
@@ -182,7 +182,7 @@ def _wire(settings: ExchangeSettings, wire: WireSettings, environ: Mapping[str, 
     entry = PLATFORMS.get(wire.name)
     if entry is not None and entry.secrets:
         names = [wire.keys.get(f"{key}_env", variable) for key, variable in entry.secrets.items()]
-        if not any(environ.get(name) for name in names):
+        if not wire.kept and not any(environ.get(name) for name in names):
             yield _wrong(what, f"{' and '.join(names)} not set", f"export {names[0]}=...")
             return
         if entry.extra is not None and (module := missing(entry.extra)) is not None:

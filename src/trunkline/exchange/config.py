@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trunkline.agents import registry
@@ -27,6 +27,7 @@ from trunkline.base.config_services import PATH, Setting
 from trunkline.base.nearest import suggestion
 from trunkline.core.approvals import unknown_tool
 from trunkline.core.faults import ConfigError
+from trunkline.exchange import config_secrets
 from trunkline.exchange.config_schema import EVERYTHING, OPTIONS, WIRES, is_name, seconds
 from trunkline.exchange.settings import (
     LISTEN,
@@ -39,6 +40,8 @@ from trunkline.exchange.settings import (
 
 #: Problems that one message tells. Whoever has more has given the wrong file.
 MOST_TOLD = 20
+#: How somebody's token can be said.
+_TOKENS = ("token_env", "token_keyring", "token_sha256")
 #: The wire whose agents are those of a network, each with a table of its own.
 RUNNER = "runner"
 
@@ -55,8 +58,14 @@ class WrongFile(ConfigError):
         self.problems = tuple(problems)
 
 
-def read(path: str, environ: Mapping[str, str] = os.environ) -> ExchangeSettings:
-    """The settings that a file holds.
+#: Gives an entry of a keyring; raises `ConfigError` if there is none.
+AskKeyring = Callable[[str], str]
+
+
+def read(
+    path: str, environ: Mapping[str, str] = os.environ, keyring: AskKeyring = config_secrets.from_keyring
+) -> ExchangeSettings:
+    """The settings that a file holds. A keyring that it names may take long.
 
     Raises:
         WrongFile: it is not there, or something is wrong with it.
@@ -67,26 +76,31 @@ def read(path: str, environ: Mapping[str, str] = os.environ) -> ExchangeSettings
         raise WrongFile([Problem.of(error)]) from None
     if file is None:
         raise WrongFile([Problem(path, "is not there", hint="`trunkline init` writes one.")])
-    found = checked(file, environ)
+    found = checked(file, environ, keyring)
     if not isinstance(found, ExchangeSettings):
         raise WrongFile(found)
     return found
 
 
-def checked(file: TomlFile, environ: Mapping[str, str]) -> ExchangeSettings | list[Problem]:
+def checked(
+    file: TomlFile, environ: Mapping[str, str], keyring: AskKeyring = config_secrets.from_keyring
+) -> ExchangeSettings | list[Problem]:
     """The settings, or all that is wrong with them, in the order of the file."""
     # What is of the wrong kind can be looked at no further.
     problems = list(problems_in(file, EVERYTHING))
-    reader = _Reader(file, environ)
+    reader = _Reader(file, environ, keyring)
     return sorted(problems or reader.problems(), key=by_place) or reader.settings()
 
 
 class _Reader:
     """One file whose values are of the right kinds."""
 
-    def __init__(self, file: TomlFile, environ: Mapping[str, str]) -> None:
+    def __init__(self, file: TomlFile, environ: Mapping[str, str], keyring: AskKeyring) -> None:
         self._file = file
         self._environ = environ
+        self._keyring = keyring
+        self._kept: dict[str, str | ConfigError] = {}
+        """What the keyring has said: it is asked once for each entry."""
         self._directory = os.path.dirname(os.path.abspath(file.path))
         self._exchange: Table = file.table.get("exchange", {})
         self._agents: dict[str, Table] = file.table.get("agents", {})
@@ -97,14 +111,15 @@ class _Reader:
 
     def problems(self) -> Iterator[Problem]:
         """What no kind of a value tells."""
-        yield from self._variables(("exchange",), self._exchange)
-        if "webhook" in self._exchange and "webhook_env" in self._exchange:
-            yield self._wrong("is one too many: there is `webhook` already", "exchange", "webhook_env")
+        yield from self._secrets(("exchange",), self._exchange)
+        yield from self._one_of(("exchange",), self._exchange, "webhook", "webhook_env", "webhook_keyring")
         for name, table in self._agents.items():
             yield from self._wrong_name("agents", name)
             yield from self._wrong_agent(name, table)
         for name, table in self._wires.items():
-            yield from self._variables(("wires", name), table)
+            yield from self._secrets(("wires", name), table)
+            for key in config_secrets.usual(name):
+                yield from self._one_of(("wires", name), table, f"{key}_env", f"{key}_keyring")
             yield from self._wrong_wire(name, table)
         for name, table in self._people.items():
             yield from self._wrong_name("people", name)
@@ -152,19 +167,41 @@ class _Reader:
                     yield self._wrong(slip.problem, "wires", name, "agents", who, *slip.keys, hint=slip.hint)
 
     def _wrong_person(self, name: str, table: Table) -> Iterator[Problem]:
-        said = [key for key in ("token_env", "token_sha256") if key in table]
-        if not said:
-            yield self._wrong("needs `token_env` or `token_sha256`", "people", name)
-        elif len(said) > 1:
-            yield self._wrong("is one too many: there is `token_env` already", "people", name, "token_sha256")
-        yield from self._variables(("people", name), table)
+        if not any(key in table for key in _TOKENS):
+            yield self._wrong("needs `token_env`, `token_keyring` or `token_sha256`", "people", name)
+        yield from self._one_of(("people", name), table, *_TOKENS)
+        yield from self._secrets(("people", name), table)
 
-    def _variables(self, path: tuple[str, ...], table: Table) -> Iterator[Problem]:
-        """Variables that are named and hold nothing."""
-        for key, variable in table.items():
-            if key.endswith("_env") and not self._environ.get(variable):
-                hint = f"Set it before the exchange is started: `export {variable}=...`."
-                yield self._wrong(f"names `{variable}`, which is not set", *path, key, hint=hint)
+    def _one_of(self, path: tuple[str, ...], table: Table, *keys: str) -> Iterator[Problem]:
+        """Keys that say what another one says already."""
+        said = [key for key in keys if key in table]
+        for key in said[1:]:
+            yield self._wrong(f"is one too many: there is `{said[0]}` already", *path, key)
+
+    def _secrets(self, path: tuple[str, ...], table: Table) -> Iterator[Problem]:
+        """Variables and entries of the keyring that are named and hold nothing."""
+        for key, name in table.items():
+            if key.endswith(config_secrets.ENV) and not self._environ.get(name):
+                hint = f"Set it before the exchange is started: `export {name}=...`."
+                yield self._wrong(f"names `{name}`, which is not set", *path, key, hint=hint)
+            elif key.endswith(config_secrets.KEYRING) and isinstance(error := self._entry(name), ConfigError):
+                told = f"names `{name}`, which is not available: {error.message.rstrip('.')}"
+                yield self._wrong(told, *path, key, hint=error.hint)
+
+    def _entry(self, name: str) -> str | ConfigError:
+        if name not in self._kept:
+            try:
+                self._kept[name] = self._keyring(name)
+            except ConfigError as error:
+                self._kept[name] = error
+        return self._kept[name]
+
+    def _secret(self, table: Table, key: str) -> str | None:
+        """The secret of a key, from where the table says that it is."""
+        if (name := table.get(f"{key}{config_secrets.KEYRING}")) is not None:
+            found = self._entry(name)
+            return found if isinstance(found, str) else None
+        return self._environ.get(table.get(f"{key}{config_secrets.ENV}", "")) or None
 
     def _shared_tokens(self) -> Iterator[Problem]:
         owners: dict[str, str] = {}
@@ -194,10 +231,12 @@ class _Reader:
                 name: PersonSettings(name, self._digest(name) or "", table.get("role", "talker"))
                 for name, table in self._people.items()
             },
-            webhook=self._environ.get(table.get("webhook_env", "")) or table.get("webhook"),
+            webhook=self._secret(table, "webhook") or table.get("webhook"),
             approvals_expire_seconds=seconds(table.get("approvals_expire", "")),
             metrics_without_token=table.get("metrics_without_token", False),
             evict_seconds=seconds(table.get("idle_after", "")) or ExchangeSettings.__defaults__["evict_seconds"],
+            variables=tuple(dict.fromkeys(config_secrets.variables(table, self._wires, self._people))),
+            kept=tuple(found for found in self._kept.values() if isinstance(found, str)),
         )
 
     def _agent(self, name: str, table: Table) -> AgentSettings:
@@ -226,7 +265,9 @@ class _Reader:
         }
         # A wire that names one agent, and no list, is that agent's alone.
         agents = [*named.get("agent", ()), *named.get("agents", ())]
-        return WireSettings(name, tuple(dict.fromkeys(agents)) if named else None, keys)
+        secrets = [key for key in config_secrets.usual(name) if f"{key}{config_secrets.KEYRING}" in table]
+        kept = {key: self._secret(table, key) or "" for key in secrets}
+        return WireSettings(name, tuple(dict.fromkeys(agents)) if named else None, keys, kept)
 
     def _value(self, wire: str, key: str, value: Any) -> Any:
         if wire == RUNNER and key == "agents":
@@ -244,7 +285,7 @@ class _Reader:
         table = self._people[person]
         if "token_sha256" in table:
             return str(table["token_sha256"]).lower()
-        token = self._environ.get(table.get("token_env", ""))
+        token = self._secret(table, "token")
         return None if not token else hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 

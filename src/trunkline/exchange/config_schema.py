@@ -1,6 +1,7 @@
 """Which keys the file of an exchange may have. A wire's are those that it is configured with without an exchange.
 
-Secrets are in the environment: where a wire has a key for one, the file has `KEY_env`, the name of a variable.
+Secrets are in the environment or in the keyring: where a wire has a key for one, the file has `KEY_env`, the name of a
+variable, or `KEY_keyring`, the name of an entry.
 """
 
 from __future__ import annotations
@@ -52,7 +53,11 @@ def seconds(duration: str) -> float | None:
 
 def _never(key: str) -> Kind:
     """A key that is a secret, written out."""
-    return Kind("in the environment", lambda value: True, slip=lambda value: f"{LITERAL}: name a variable in `{key}`")
+    return Kind(
+        "in the environment or the keyring",
+        lambda value: True,
+        slip=lambda value: f"{LITERAL}: name a variable in `{key}`",
+    )
 
 
 def _is_above_zero(value: Any) -> bool:
@@ -68,6 +73,9 @@ VARIABLE = Kind(
     "the name of an environment variable",
     lambda value: isinstance(value, str) and bool(value) and not {"=", "\0", "$", " "}.intersection(value),
 )
+ENTRY = Kind(
+    "the name of an entry in the keyring", lambda value: isinstance(value, str) and bool(value) and value.isprintable()
+)
 DIGEST = Kind(
     "the SHA-256 of a token, 64 hexadecimal digits",
     lambda value: isinstance(value, str) and bool(_SHA256.fullmatch(value)),
@@ -79,6 +87,7 @@ _EXCHANGE: Schema = {
     "hosts": HOSTS,
     "webhook": URL,
     "webhook_env": VARIABLE,
+    "webhook_keyring": ENTRY,
     "approvals_expire": DURATION,
     "idle_after": DURATION,
     "metrics_without_token": SWITCH,
@@ -112,6 +121,7 @@ _AGENT: Schema = {
 }
 _PERSON: Schema = {
     "token_env": VARIABLE,
+    "token_keyring": ENTRY,
     "token_sha256": DIGEST,
     "token": _never("token_env"),
     "role": one_of(*ROLES),
@@ -128,7 +138,7 @@ def _wire(schema: Schema, *without: str, **more: Kind) -> Schema:
 
 
 def _secret(key: str) -> dict[str, Kind | Schema]:
-    return {key: _never(f"{key}_env"), f"{key}_env": VARIABLE}
+    return {key: _never(f"{key}_env"), f"{key}_env": VARIABLE, f"{key}_keyring": ENTRY}
 
 
 def _platform(name: str) -> Schema:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -35,22 +35,31 @@ class Exchange:
     """All of it, put together. Made by `opened`."""
 
     def __init__(
-        self, settings: ExchangeSettings, database: Database, make: Make, clock: Callable[[], int], redactor: Redactor
+        self,
+        settings: ExchangeSettings,
+        database: Database,
+        make: Make,
+        clock: Callable[[], int],
+        environ: Mapping[str, str],
     ) -> None:
         self.settings = settings
-        self.redactor = redactor
+        self.environ = environ
+        """With the secrets of wires and people, unlike the one that agents have."""
+        self.redactor = Redactor.from_environ(environ)
+        self.redactor.learn(self._secrets)
+        self._make = make
         self.clock = clock
         self.told: list[Told] = []
         """Each hears of every approval that a person must give."""
         self.people = People(settings.people.values())
-        self.directory = Directory(settings.agents, make, clock)
+        self.directory = Directory(settings.agents, self._made, clock)
         self.budgets = Budgets(database, clock, prices.cost)
         self.switchboard = Switchboard(
             self.directory,
             database,
             os.path.join(settings.home, "sessions"),
             self.budgets,
-            redactor,
+            self.redactor,
             clock=clock,
             evict_seconds=settings.evict_seconds,
             told=self._tell,
@@ -59,20 +68,26 @@ class Exchange:
     @classmethod
     @asynccontextmanager
     async def opened(
-        cls, settings: ExchangeSettings, *, make: Make | None = None, clock: Callable[[], int] | None = None
+        cls,
+        settings: ExchangeSettings,
+        *,
+        make: Make | None = None,
+        clock: Callable[[], int] | None = None,
+        environ: Mapping[str, str] = os.environ,
     ) -> AsyncIterator[Exchange]:
         """Take up what is kept in the home, and let go of it in the end.
 
         Args:
             make: how agents are made: by the registry, if left out.
             clock: gives milliseconds since 1970.
+            environ: where the secrets of wires are.
 
         Raises:
             ConfigError: the home cannot be used, or another exchange has it.
         """
         database = await open_database(f"sqlite:///{os.path.join(settings.home, 'exchange.db')}", FORM)
         try:
-            exchange = cls(settings, database, make or by_registry, clock or _now, Redactor.from_environ(os.environ))
+            exchange = cls(settings, database, make or by_registry, clock or _now, environ)
             await exchange.budgets.open({name: agent.budget for name, agent in settings.agents.items()})
             try:
                 await exchange.switchboard.start()
@@ -89,6 +104,21 @@ class Exchange:
         self.switchboard.evict_seconds = settings.evict_seconds
         self.people = People(settings.people.values())
         self.settings = settings
+        self.redactor.learn(self._secrets)
+
+    @property
+    def _secrets(self) -> tuple[str, ...]:
+        """What must not be shown, besides what is seen to be a secret by its variable's name."""
+        settings = self.settings
+        return (*settings.kept, *(self.environ.get(name, "") for name in settings.variables))
+
+    async def _made(self, name: str, options: dict[str, Any]) -> Agent:
+        agent = await self._make(name, options)
+        own: Redactor | None = getattr(agent, "redactor", None)
+        if own is not None:
+            # It knows the secrets of its own environment, where ours are no more.
+            own.learn(self._secrets)
+        return agent
 
     def _tell(self, approval: Approval) -> None:
         for told in self.told:

@@ -53,7 +53,7 @@ class ExchangeProcess:
         self,
         path: str,
         say: Say = logger.info,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
         *,
         write: Callable[[str], None] = lambda path: None,
         any_port: bool = False,
@@ -62,7 +62,8 @@ class ExchangeProcess:
         """`write` sees to it that the file is there; `any_port`: take another port where the one in it is in use."""
         self._path = path
         self._say = say
-        self._environ = environ
+        # A copy: what agents must not have is taken out of ours.
+        self._environ = dict(os.environ if environ is None else environ)
         self._write = write
         self._any_port = any_port
         self._watch_seconds = watch_seconds
@@ -93,8 +94,9 @@ class ExchangeProcess:
         await asyncio.to_thread(self._write, self._path)
         self._file.taken()
         settings = await asyncio.to_thread(config.read, self._path, self._environ)
+        _hide(settings)
         with alone(settings.home):
-            async with Exchange.opened(settings) as exchange:
+            async with Exchange.opened(settings, environ=self._environ) as exchange:
                 self._exchange = exchange
                 try:
                     await self._serve(exchange, stop, reachable)
@@ -114,6 +116,7 @@ class ExchangeProcess:
             self._file.taken()
             settings = await asyncio.to_thread(config.read, self._path, self._environ)
             self._check_change(exchange.settings, settings)
+            _hide(settings)
             await exchange.take_up(settings)
             if self._wires is not None:
                 await self._wires.take_up(settings.wires)
@@ -209,6 +212,12 @@ class ExchangeProcess:
             await self.reload()
         except Fault as fault:
             self._say(f"`{self._path}` was not taken up, and all goes on as it was:\n{fault}")
+
+
+def _hide(settings: ExchangeSettings) -> None:
+    """Take the secrets of wires and people out of the environment: the programs of agents inherit it."""
+    for name in settings.variables:
+        os.environ.pop(name, None)
 
 
 def _local(home: str) -> socket.socket:

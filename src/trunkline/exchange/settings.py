@@ -52,7 +52,7 @@ class PersonSettings(Value):
 
     name: str
     token_sha256: str
-    """Hexadecimal. The token itself is kept nowhere."""
+    """Hexadecimal."""
     role: Role = "talker"
 
 
@@ -63,6 +63,11 @@ class WireSettings(Value):
     agents: tuple[str, ...] | None = None
     """Who can be reached there; None: all."""
     keys: Mapping[str, Any] = {}
+    kept: Mapping[str, str] = {}
+    """What the keyring has for it: secrets, by their keys."""
+
+    def __repr__(self) -> str:
+        return f"WireSettings(name={self.name!r}, agents={self.agents!r}, keys={self.keys!r})"
 
 
 class ExchangeSettings(Value):
@@ -82,3 +87,10 @@ class ExchangeSettings(Value):
     metrics_without_token: bool = False
     evict_seconds: float = 900.0
     """How long a session that nobody uses keeps its agent."""
+    variables: tuple[str, ...] = ()
+    """Those that hold a secret of the file: nothing for agents."""
+    kept: tuple[str, ...] = ()
+    """The secrets that the keyring has, in order to know them when they are seen."""
+
+    def __repr__(self) -> str:
+        return f"ExchangeSettings(path={self.path!r}, home={self.home!r})"

@@ -9,17 +9,21 @@ from trunkline.base.config_file import ConfigFileError, TomlFile
 from trunkline.base.config_services import schema_of
 from trunkline.base.config_settled import EffectiveConfig
 from trunkline.core.faults import ConfigError
+from trunkline.exchange import config_secrets
+from trunkline.exchange.config_secrets import ENV, KEYRING
 from trunkline.exchange.settings import WireSettings
 
 
 def settled(path: str, wire: WireSettings, environ: Mapping[str, str]) -> EffectiveConfig:
-    """Variables, the wire's keys, defaults. A secret is in the variable that the file names.
+    """Variables, the wire's keys, defaults. A secret that the file names counts more than one in its usual variable.
 
     Raises:
         ConfigError: a variable cannot be understood.
     """
-    keys = {key: value for key, value in wire.keys.items() if not key.endswith("_env")}
-    keys |= {key.removesuffix("_env"): environ[name] for key, name in wire.keys.items() if key.endswith("_env")}
+    named = config_secrets.named(wire, environ)
+    keys = {key: value for key, value in wire.keys.items() if not key.endswith((ENV, KEYRING))} | named
+    hidden = {variable for key, variable in config_secrets.usual(wire.name).items() if key in named}
+    environ = {name: value for name, value in environ.items() if name not in hidden}
     config = Config([Layer(TomlFile(path, {}, ""), {wire.name: keys})], schema=schema_of(wire.name))
     try:
         return EffectiveConfig(wire.name, config, None, environ)

@@ -63,6 +63,8 @@ class FleetHome(Value):
     patience: BreakerSettings | None = None
     agents: tuple[Mapping[str, Any], ...] = ()
     """Those that run whenever the launcher does: a file names them, and nobody needs to know them after a restart."""
+    environ: Mapping[str, str] = os.environ
+    """Where references in configurations lead."""
 
 
 class Resting(Value):
@@ -118,7 +120,7 @@ class Fleet:
             ConfigError: what one of them is told cannot be understood.
         """
         for given in self.place.agents:
-            config = await _checked(given)
+            config = await self._checked(given)
             self._always.add(config.agent_id)
             async with self._lock(config.agent_id):
                 try:
@@ -152,13 +154,13 @@ class Fleet:
         """
         whole = await self._whole(given)
         self._check_ending()
-        agent_id = _named(whole)
+        agent_id = _named(whole, self.place.environ)
         lock = self._lock(agent_id)
         # Reserved before anything is waited for: of two that come at once, one is refused.
         if agent_id in self.engines or lock.locked():
             raise AlreadyRunning(f"Runner is already running for agent {agent_id}")
         async with lock:
-            engine = await self._begin(await _checked(whole))
+            engine = await self._begin(await self._checked(whole))
         saving = self._save_beside(engine.config)
         await engine.first_cycle(FIRST_CYCLE_SECONDS)
         await asyncio.wait({saving}, timeout=KEYRING_SECONDS)
@@ -191,7 +193,7 @@ class Fleet:
         agent_id = self._engine(agent_id).config.agent_id
         async with self._lock(agent_id):
             engine = self._engine(agent_id)
-            config = await _checked(merged(engine.config.given, change))
+            config = await self._checked(merged(engine.config.given, change))
             if config.agent_id != agent_id:
                 raise ConfigError("`agentId` cannot be changed.", hint="Stop this agent, and start the other one.")
             fresh = await self._made(config)
@@ -209,7 +211,7 @@ class Fleet:
         """
         if given is None:
             return await self._engine(agent_id).run_once()
-        config = await _checked(await self._whole(given))
+        config = await self._checked(await self._whole(given))
         async with self._opening_once:
             engine = self.engines.get(config.agent_id) or self._once.get(config.agent_id)
             is_ours = engine is None
@@ -238,7 +240,7 @@ class Fleet:
                 self.resting[agent_id] = Resting(known, _waits_for(missing), tuple(missing))
                 return
             try:
-                await self._begin(await _checked(whole))
+                await self._begin(await self._checked(whole))
                 self.kept[agent_id] = True
             except (AlreadyRunning, Fault, OSError) as error:
                 self.resting[agent_id] = Resting(known, str(error))
@@ -275,7 +277,7 @@ class Fleet:
     async def _opened(self, config: RunnerConfig) -> Engine:
         place = self.place
         budget = self._budgets.setdefault(config.agent_id, Budget())
-        known = secrets.known(config.secrets(), os.environ)
+        known = secrets.known(config.secrets(), place.environ)
         try:
             runner = await on_disk(lambda: (place.make or _runner)(config, place.home, self.port))
         except ConfigError as error:
@@ -319,6 +321,14 @@ class Fleet:
             raise ConfigError(_waits_for(missing))
         return whole
 
+    async def _checked(self, given: Mapping[str, Any]) -> RunnerConfig:
+        """A configuration, or what is wrong with it without what is secret in it. Its prompts may be in files."""
+        try:
+            return await in_thread(lambda _: normalise(given, self.place.environ))
+        except ConfigError as error:
+            known = secrets.Secrets(config_parts.values(config_parts.secret(given)))
+            raise ConfigError(known.text(str(error))) from None
+
     def _remembered(self, config: RunnerConfig) -> KnownAgent:
         parts = parting.parted(config)
         wanted = config.agent_id not in self._always
@@ -357,19 +367,10 @@ def _runner(config: RunnerConfig, home: str, port: int | None) -> Cycles:
     return open_runner(config, home=home, port=port)
 
 
-def _named(given: Mapping[str, Any]) -> str:
+def _named(given: Mapping[str, Any], environ: Mapping[str, str]) -> str:
     """Whose configuration it is, as far as it says so."""
-    found = config_parts.resolved({"agentId": given.get("agentId")}, os.environ)["agentId"]
+    found = config_parts.resolved({"agentId": given.get("agentId")}, environ)["agentId"]
     return found.strip() if isinstance(found, str) else ""
-
-
-async def _checked(given: Mapping[str, Any]) -> RunnerConfig:
-    """A configuration, or what is wrong with it without what is secret in it. Its prompts may be in files."""
-    try:
-        return await in_thread(lambda _: normalise(given))
-    except ConfigError as error:
-        known = secrets.Secrets(config_parts.values(config_parts.secret(given)))
-        raise ConfigError(known.text(str(error))) from None
 
 
 def _waits_for(missing: list[str]) -> str:

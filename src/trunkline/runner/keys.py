@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 PATIENCE_SECONDS = 10.0
 #: Under which name the entries are found in the system's own tools.
 SERVICE = "trunkline-runner"
+#: The same for those that people put there themselves, each under a name of their own.
+ENTRIES = "trunkline"
 #: What `keyring` itself recommends has at least this priority. Below it are those that keep nothing, and those that
 #: keep it in a plain file.
 _RECOMMENDED = 1
@@ -94,6 +96,30 @@ class Keys:
         if not self._found:
             self._found.append(self._find())
         return self._found[0]
+
+
+def entry(name: str, find: Callable[[], Keyring | None] | None = None) -> str | None:
+    """What somebody has put into the keyring under that name; None if there is nothing, or no keyring.
+
+    Raises:
+        TimeoutError: it does not answer.
+    """
+    found: list[str | None] = []
+
+    def ask() -> None:
+        try:
+            keyring = (find or system_keyring)()
+            found.append(None if keyring is None else keyring.get_password(ENTRIES, name))
+        except Exception as error:  # each system has its own ways to fail
+            logger.warning("The system's keyring cannot be used: %s", type(error).__name__)
+            found.append(None)
+
+    asking = threading.Thread(target=ask, name="ask the keyring", daemon=True)
+    asking.start()
+    asking.join(PATIENCE_SECONDS)
+    if not found:
+        raise TimeoutError
+    return found[0] or None
 
 
 def system_keyring() -> Keyring | None:

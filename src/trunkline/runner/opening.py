@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from trunkline.runner import commlog, secrets
 from trunkline.runner.actions import ActionPerformer
@@ -19,7 +20,12 @@ from trunkline.wires.sns.drive import Sns
 
 
 def open_runner(
-    config: RunnerConfig, *, home: str, port: int | None = None, with_agent: WithAgent | None = None
+    config: RunnerConfig,
+    *,
+    home: str,
+    port: int | None = None,
+    with_agent: WithAgent | None = None,
+    environ: Mapping[str, str] = os.environ,
 ) -> Runner:
     """The runner of one agent; nothing is asked of anybody yet. Close it when done.
 
@@ -27,12 +33,13 @@ def open_runner(
         home: the state directory.
         port: the launcher's, for the log; None if there is none.
         with_agent: makes brains of agents; see `brains.make`.
+        environ: what is secret in it is not posted.
 
     Raises:
         ConfigError: it cannot work as configured.
     """
     sns = Sns(config.sns_base_url, config.agent_id, config.runner_token, timeout=config.timeout_seconds)
-    known = secrets.known(config.secrets(), os.environ)
+    known = secrets.known(config.secrets(), environ)
     state = AgentState(home, config.agent_id)
     stamp = Stamp.of_this_process(config.agent_id, port)
     path = config.log or commlog.default_path(home, config.agent_id)

@@ -19,6 +19,8 @@ from trunkline.chat.platforms import made, senders_of
 from trunkline.chat.settings import BridgeSettings
 from trunkline.core.faults import ConfigError
 from trunkline.core.session import Session
+from trunkline.exchange import config_secrets
+from trunkline.exchange.config_secrets import ENV, KEYRING
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.settings import WireSettings
 
@@ -43,7 +45,7 @@ class ExchangeOpener(Opener):
     shares = True
 
     def __init__(self, exchange: Exchange, settings: BridgeSettings, platform: str) -> None:
-        super().__init__(settings)
+        super().__init__(settings, environ=exchange.environ)
         self._platform = platform
         self._board = exchange.switchboard
         self._seats: dict[str, AsyncExitStack] = {}
@@ -99,7 +101,7 @@ class BridgeLine:
             ConfigError: something is missing, or somebody else serves that account.
         """
         senders = senders_of(self._settings, (self.name,))
-        platform = made(self.name, self._settings, senders)
+        platform = made(self.name, self._settings, senders, self._exchange.environ)
         home = self._exchange.settings.home
         store = ChatStore(os.path.join(home, "chat.db"))
         opener = ExchangeOpener(self._exchange, self._settings, self.name)
@@ -130,7 +132,9 @@ def _settings(exchange: Exchange, wire: WireSettings) -> BridgeSettings:
     names = wire.agents if wire.agents is not None else tuple(entry.name for entry in exchange.directory.entries)
     if not names:
         raise ConfigError("There is no agent who could answer.", hint="Add one as `[agents.NAME]`.")
-    keys = dict(wire.keys)
+    # As if they were written down: a secret that the file names counts before one in a usual variable.
+    keys = {key: value for key, value in wire.keys.items() if not key.endswith((ENV, KEYRING))}
+    keys |= config_secrets.named(wire, exchange.environ)
     own: dict[str, Any] = {key: keys.pop(key) for key in BRIDGE_KEYS if key in keys}
     allow, approvers = tuple(keys.pop("allow", ())), tuple(keys.pop("approvers", ()))
     keys.pop("agent", None)

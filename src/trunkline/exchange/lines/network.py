@@ -28,7 +28,7 @@ def service(exchange: Exchange, wire: WireSettings) -> NetworkLine:
     Raises:
         ConfigError: a variable cannot be understood, or others would be let in unasked.
     """
-    return NetworkLine(exchange.settings.home, settled(exchange.settings.path, wire, os.environ))
+    return NetworkLine(exchange.settings.home, settled(exchange.settings.path, wire, exchange.environ))
 
 
 class NetworkLine:

@@ -8,7 +8,6 @@ looks after agents from outside, is served if the file says where or with which 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -32,7 +31,7 @@ from trunkline.runner.opening import open_runner
 #: The wire's name in the file.
 NAME = "runner"
 #: Whoever writes one of these wants a launcher.
-_OF_A_LAUNCHER = ("listen", "secret_env", "secret_file", "allow_origin")
+_OF_A_LAUNCHER = ("listen", "secret_env", "secret_keyring", "secret_file", "allow_origin")
 
 
 def service(exchange: Exchange, wire: WireSettings) -> RunnerLine:
@@ -41,7 +40,7 @@ def service(exchange: Exchange, wire: WireSettings) -> RunnerLine:
     Raises:
         ConfigError: one of them cannot work as configured, or nobody would run.
     """
-    return RunnerLine(exchange, setup(exchange.settings, wire, os.environ))
+    return RunnerLine(exchange, setup(exchange.settings, wire, exchange.environ))
 
 
 class RunnerSetup(Value):
@@ -110,7 +109,9 @@ class RunnerLine:
             ConfigError: the launcher's address cannot be had, or a package is missing.
         """
         launcher = self._setup.launcher
-        fleet = Fleet(FleetHome(self._exchange.settings.home, self._runner, agents=self._setup.given), self._keys)
+        exchange = self._exchange
+        place = FleetHome(exchange.settings.home, self._runner, agents=self._setup.given, environ=exchange.environ)
+        fleet = Fleet(place, self._keys)
         if launcher is None:
             try:
                 await fleet.begin()
@@ -127,7 +128,8 @@ class RunnerLine:
         await serve(launcher, stop, begun, fleet)
 
     def _runner(self, config: RunnerConfig, home: str, port: int | None) -> Cycles:
-        return open_runner(config, home=home, port=port, with_agent=self._brain)
+        environ = self._exchange.environ
+        return open_runner(config, home=home, port=port, with_agent=self._brain, environ=environ)
 
     def _brain(self, config: RunnerConfig, given: Mapping[str, Any]) -> Brain:
         agent = _thinker(given, self._exchange.settings.agents)
@@ -172,7 +174,7 @@ def _launcher(settings: ExchangeSettings, wire: WireSettings, environ: Mapping[s
     found = settled(settings.path, wire, environ)
     secret = callers_secret(found["secret"], found["secret_file"])
     if not secret:
-        hint = "Name the variable that holds it in `secret_env`, or a file in `secret_file`."
+        hint = "Say where it is with `secret_env`, `secret_keyring` or `secret_file`."
         raise ConfigError("A launcher needs a secret that callers must know.", hint=hint)
     host, port = config_addresses.listening(found["listen"]) or ("127.0.0.1", 0)
     if not is_loopback(host):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import AsyncExitStack, suppress
 
 from trunkline.base import config_addresses
@@ -13,6 +12,7 @@ from trunkline.core.session import Session
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.settings import WireSettings
 from trunkline.exchange.tryll_service import PORT, TryllService
+from trunkline.exchange.wire_keys import settled
 
 #: The wire's name in the file, and who speaks when a game does.
 NAME = "tryll"
@@ -26,13 +26,13 @@ def service(exchange: Exchange, wire: WireSettings) -> TryllService:
     """
     keys = wire.keys
     host, port = config_addresses.listening(keys.get("listen")) or ("127.0.0.1", PORT)
-    token = "" if keys.get("no_token") else os.environ.get(keys.get("token_env", ""), "")
+    token = "" if keys.get("no_token") else settled(exchange.settings.path, wire, exchange.environ)["token"] or ""
     if not is_loopback(host):
         if not keys.get("public"):
             hint = "Write `public = true` beside it if that is what you want."
             raise ConfigError(f"`wires.{NAME}.listen` lets other machines connect to `{host}`.", hint=hint)
         if not token and not keys.get("no_token"):
-            hint = "Name the variable that holds it in `token_env`, or write `no_token = true`."
+            hint = "Say where it is with `token_env` or `token_keyring`, or write `no_token = true`."
             raise ConfigError("An address that others reach needs a token.", hint=hint)
     return TryllService(
         port,
