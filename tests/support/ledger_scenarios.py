@@ -22,6 +22,7 @@ from tests.support.ledger_ways import AGENT, WAYS, Heard, Way
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.agent import Approve
 from trunkline.core.events import Event, ToolAnswered, ToolFinished, ToolJudged, TurnEnded
+from trunkline.core.fault_table import form_of
 
 #: Somebody else in the exchange, who answers what a client cannot be asked.
 OTHER = "ana"
@@ -99,8 +100,10 @@ async def fault(client: Way) -> str:
     assert _outcome(await client.events()) == "error"
     if ILL not in heard.fault:
         return "bare" if heard.over else "lost"
-    # A kind that says no more than that the agent failed is none.
-    return "carried" if heard.kind.startswith("provider") else "in words"
+    if heard.kind == "provider":
+        return "carried"
+    # A code that says no more than that the agent failed is none.
+    return "by code" if heard.code == form_of("provider").jsonstream else "in words"
 
 
 async def resume(client: Way, first: str) -> str:

@@ -57,7 +57,9 @@ class Heard:
         self.fault = ""
         """What went wrong, in words."""
         self.kind = ""
-        """The same as something that a program can tell apart."""
+        """What kind of a fault it was, of all there are."""
+        self.code = ""
+        """The same, where several kinds share a code."""
         self.stopped = False
         """Whether it was told that the turn was stopped."""
         self.over = False
@@ -132,7 +134,7 @@ class JsonStreamWay(Way):
                     heard.asked = True
                     host.send(type="tool_approve", call_id=line["call_id"])
                 case "error":
-                    heard.fault, heard.kind = line["error"]["message"], line["error"]["code"]
+                    heard.fault, heard.code = line["error"]["message"], line["error"]["code"]
                 case "stream_end":
                     heard.over = True
         return heard
@@ -260,7 +262,8 @@ class RunnerWay(Way):
         except asyncio.CancelledError:
             heard.stopped = True
         except Fault as fault:
-            heard.fault, heard.kind = str(fault), fault.kind
+            # The report of a cycle has no more of it.
+            heard.fault = str(fault)
         heard.over = True
         return heard
 

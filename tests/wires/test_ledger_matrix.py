@@ -9,7 +9,7 @@ import pytest
 from tests.support.ledger_agents import AGENTS
 from tests.support.ledger_scenarios import cell
 from tests.support.ledger_ways import WAYS
-from trunkline.wires import ledger_matrix
+from trunkline.wires import ledger, ledger_matrix
 from trunkline.wires.ledger_matrix import MATRIX, SCENARIOS, WORDS
 
 #: Agents that are programs.
@@ -36,6 +36,16 @@ def test_every_cell_has_a_word_for_every_scenario_and_a_reason_where_something_i
         for outcome in outcomes.values():
             assert outcome.word in WORDS
             assert bool(outcome.why) == (outcome.word not in ("carried", "asked"))
+
+
+@pytest.mark.parametrize(
+    ("way", "wire"), [("jsonstream", "jsonstream"), ("agentproc", "agentproc"), ("tryll", "tryll"), ("runner", "sns")]
+)
+def test_the_matrix_says_what_the_ledger_says(way: str, wire: str) -> None:
+    answer, faults = ledger.cell(wire, "approve once"), ledger.cell(wire, "faults")
+    can_ask = answer.fate == "carried" or "in 0.4" in answer.how
+    assert MATRIX["scripted", way]["tool"].word == ("asked" if can_ask else "elsewhere")
+    assert (MATRIX["scripted", way]["fault"].word == "carried") == (faults.fate == "carried")
 
 
 def test_every_agent_and_way_is_tried() -> None:

@@ -21,6 +21,7 @@ COLOURS: dict[Found, str] = {
     "carried": "green",
     "asked": "green",
     "elsewhere": "yellow",
+    "by code": "yellow",
     "in words": "yellow",
     "told again": "yellow",
     "denied": "red",

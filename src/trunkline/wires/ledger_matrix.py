@@ -13,7 +13,7 @@ from typing import Literal
 from trunkline.base.values import Value
 
 Scenario = Literal["text", "tool", "stop", "fault", "resume"]
-Found = Literal["carried", "asked", "elsewhere", "denied", "in words", "told again"]
+Found = Literal["carried", "asked", "elsewhere", "denied", "by code", "in words", "told again"]
 
 
 class CellOutcome(Value):
@@ -39,6 +39,7 @@ WORDS: Mapping[Found, str] = {
     "asked": "the client is asked, and its answer counts",
     "elsewhere": "the client cannot be asked: the question waits for anybody else in the exchange",
     "denied": "nobody is asked: a policy says no, and the turn goes on",
+    "by code": "as a sentence and a code, which similar kinds of failures share",
     "in words": "as a sentence for people, without its kind",
     "told again": "a new session is told what was said",
 }
@@ -69,7 +70,13 @@ _ASKED = CellOutcome("asked")
 
 #: What each way makes of an agent that can do everything.
 _BY_WAY: Mapping[str, Mapping[Scenario, CellOutcome]] = {
-    "jsonstream": {"text": _ALL, "tool": _ASKED, "stop": _ALL, "fault": _ALL, "resume": _ALL},
+    "jsonstream": {
+        "text": _ALL,
+        "tool": _ASKED,
+        "stop": _ALL,
+        "fault": CellOutcome("by code", "the JSON stream has five codes"),
+        "resume": _ALL,
+    },
     "agentproc": {
         "text": _ALL,
         "tool": _ASKED,
@@ -95,7 +102,7 @@ _BY_WAY: Mapping[str, Mapping[Scenario, CellOutcome]] = {
         "text": _ALL,
         "tool": CellOutcome("elsewhere", "a runner is a program, and nobody sits in front of it"),
         "stop": _ALL,
-        "fault": _ALL,
+        "fault": CellOutcome("in words", "the report of a cycle has a sentence"),
         "resume": _ALL,
     },
     "http": {"text": _ALL, "tool": _ASKED, "stop": _ALL, "fault": _ALL, "resume": _ALL},

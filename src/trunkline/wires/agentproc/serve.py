@@ -71,6 +71,8 @@ class AgentProcServer:
         """What waits for permission, by the ids of ours that the bridge knows."""
         self._requests = 0
         self._deserted = False
+        self._given_up = False
+        """Whether the bridge wants no answer any more."""
         session.attach(self)
 
     def begin(self, message: core.UserMessage) -> None:
@@ -132,7 +134,8 @@ class AgentProcServer:
         self._decide(response.request_id, _decision(request, response))
 
     def _stop(self) -> None:
-        """Of a message that still waits behind others', nothing is stopped: the turn in progress is theirs."""
+        """The turn in progress may be somebody else's: then ours is stopped when it begins."""
+        self._given_up = True
         if self._session.turn == self._turn:
             self._session.stop(self._client)
 
@@ -178,6 +181,9 @@ class AgentProcServer:
         event = envelope.event
         if self._awaited is not None and isinstance(event, core.TurnStarted) and event.message.id == self._awaited:
             self._turn, self._awaited = envelope.turn, None
+            if self._given_up:
+                # Later: the session is in the middle of showing this.
+                self._loop.call_soon(self._stop)
         return envelope.turn == self._turn
 
     def _say(self, data: bytes) -> None:
