@@ -82,3 +82,11 @@ async def test_it_takes_history_and_options_and_refuses_a_tool_server() -> None:
     await conversation.decide("none", Approve())
     with pytest.raises(Unsupported, match="echo"):
         await conversation.configure(AddMcpServer("files", "stdio"))
+
+
+async def test_a_message_of_files_alone_is_answered_with_their_names(tmp_path: Path) -> None:
+    (tmp_path / "a b.txt").touch()
+    conversation = await opened(str(tmp_path))
+    events = [event async for event in conversation.turn(UserMessage("", ("a b.txt", "/nowhere/c.png")))]
+    assert text_of(events) == "a b.txt\nc.png"
+    assert events[-1] == TurnEnded("success", Usage(0, 0))

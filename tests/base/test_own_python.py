@@ -98,10 +98,33 @@ def test_every_start_of_our_python_keeps_the_current_directory_out() -> None:
         ("python3 agent.py -m x", "python3 agent.py -m x"),
         ("python3 -X -m agent.py", "python3 -X -m agent.py"),
         ("agent python3 -m x", "agent python3 -m x"),
+        ("nice -n 5 python3 -m agent", "nice -n 5 python3 -P -m agent"),
+        ("timeout -k 1 60 env A=b python3 -m agent", "timeout -k 1 60 env A=b python3 -P -m agent"),
+        ("nohup stdbuf -oL python3 -c code", "nohup stdbuf -oL python3 -P -c code"),
+        ("timeout 60", "timeout 60"),
+        ("python3 -", "python3 -P -"),
+        ("python3 -u", "python3 -P -u"),
+        ("uv run python3 -m agent", "uv run python3 -m agent"),
     ],
 )
 def test_a_python_of_somebody_takes_no_modules_from_where_it_runs(command: str, expected: str) -> None:
     assert safe_python(command.split()) == tuple(expected.split())
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["env", "-S", "A=b python3 -m agent", "x y"], ["env", "A=b", "python3", "-P", "-m", "agent", "x y"]),
+        (["env", "-Spython3 -m 'a b'"], ["env", "python3", "-P", "-m", "a b"]),
+        (["env", "--split-string=python3 -I -m agent"], ["env", "python3", "-I", "-m", "agent"]),
+        # What only `env` itself can read.
+        (["env", "-S", "python3 -m ${AGENT}"], ["env", "-S", "python3 -m ${AGENT}"]),
+        (["env", "-S", "python3 'open"], ["env", "-S", "python3 'open"]),
+        (["env", "-S"], ["env", "-S"]),
+    ],
+)
+def test_words_that_env_takes_apart_are_looked_at(command: list[str], expected: list[str]) -> None:
+    assert safe_python(command) == tuple(expected)
 
 
 @pytest.mark.process

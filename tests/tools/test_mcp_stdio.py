@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.base.processes import is_alive
-from tests.support.mcp_client import Watched, small, until, watched
+from tests.support.mcp_client import SMALL_SERVER, Watched, small, until, watched
 from tests.support.mcp_server import PICTURE
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.extras import install_hint
 from trunkline.core.agent import AddMcpServer
 from trunkline.core.faults import ConfigError, ToolError
 from trunkline.tools.mcp import connection, messages, sdk, stdio, tool
+from trunkline.tools.mcp.servers import McpServers
 from trunkline.tools.tool import Tool, ToolOutput
 
 pytestmark = pytest.mark.process
@@ -66,6 +68,17 @@ class TestConnect:
         monkeypatch.setenv("A_SETTING_OF_OURS", "this")
         await client.connect(small())
         assert json.loads((await client.call("environment")).text)["A_SETTING_OF_OURS"] == "this"
+
+    async def test_a_python_takes_modules_from_where_it_runs_only_if_that_is_trusted(self, tmp_path: Path) -> None:
+        shutil.copy(SMALL_SERVER, tmp_path / "server_of_the_repository.py")
+        spec = AddMcpServer("mine", "stdio", command=sys.executable, args=("-m", "server_of_the_repository"))
+        untrusted = McpServers(str(tmp_path), startup_seconds=PATIENCE_SECONDS)
+        with pytest.raises(ToolError, match="No module named server_of_the_repository"):
+            await untrusted.connect(spec)
+        await untrusted.close()
+        trusted = McpServers(str(tmp_path), trusted=True, startup_seconds=PATIENCE_SECONDS)
+        assert "echo" in await trusted.connect(spec)
+        await trusted.close()
 
     async def test_a_server_without_tools_is_a_server(self, client: Watched) -> None:
         assert await client.connect(small("--no-tools")) == ()

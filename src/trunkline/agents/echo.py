@@ -1,10 +1,12 @@
 """The agent that answers with your own words, one delta per word. No model, no tools, nothing to set up.
 
-The deltas joined are exactly the message, white space included. What it used is known: nothing.
+The deltas joined are exactly the message, white space included; of a message that has only files, their names. What it
+used is known: nothing.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import AsyncIterator
 
@@ -47,7 +49,9 @@ class EchoConversation:
     async def _answer(self, message: UserMessage) -> AsyncIterator[Event]:
         for notice in attachments.notices(message, self._workspace):
             yield notice
-        for piece in _PIECE.finditer(message.text):
+        # Who attaches a file without a word is not met with silence.
+        said = message.text or "\n".join(os.path.basename(file) for file in message.files)
+        for piece in _PIECE.finditer(said):
             if self._cancelled:
                 break
             yield TextDelta(piece[0])

@@ -85,8 +85,11 @@ class Config:
         refused: Mapping[str, Sequence[Keys]] | None = None,
         advice: str = "",
         schema: Schema = SCHEMA,
+        trusted: bool = False,
     ) -> None:
         self.schema = schema
+        self.trusted = trusted
+        """Whether the user trusts the workspace."""
         self.layers = tuple(layers)
         self.warnings = list(warnings)
         self.unused = {file: list(keys) for file, keys in (unused or {}).items()}
@@ -231,6 +234,7 @@ class _Loader:
             f"say `trust = [{json.dumps(os.path.realpath(self._workspace), ensure_ascii=False)}]` at the top of "
             f"`{self._user_file}`.",
             self._schema,
+            self._trusted,
         )
 
     def own(self, path: str) -> None:

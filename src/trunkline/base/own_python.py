@@ -15,8 +15,19 @@ from collections.abc import Sequence
 _FLAGS = ("-P", "-X", "utf8")
 
 _PYTHON = re.compile(r"python[\d.]*")
-#: Options of `env` whose value is the next word: not the program.
-_ENV_VALUES = ("-u", "--unset", "-C", "--chdir")
+#: Programs that run the one behind them: their options whose value is the next word, and how many words come first.
+_WRAPPERS = {
+    "env": (("-u", "--unset", "-C", "--chdir"), 0),
+    "nice": (("-n", "--adjustment"), 0),
+    "ionice": (("-c", "--class", "-n", "--classdata"), 0),
+    "nohup": ((), 0),
+    "setsid": ((), 0),
+    "stdbuf": (("-i", "--input", "-o", "--output", "-e", "--error"), 0),
+    "timeout": (("-k", "--kill-after", "-s", "--signal"), 1),
+}
+#: `env` with words of a command in one text; it has escapes and variables of its own, which are left to it.
+_SPLIT = re.compile(r"(?:-S|--split-string=?)(.*)", re.DOTALL)
+_ENVS_OWN = re.compile(r"[\\$#]")
 #: Options in one word: those without a value, one that has a value, and that. Behind `-c` and `-m` they end.
 _OPTIONS = re.compile(r"-([A-Za-z]*?)([cmWX]?)((?<=[cmWX]).*)?")
 
@@ -36,32 +47,61 @@ def safe_python(argv: Sequence[str]) -> tuple[str, ...]:
 
     Such a Python looks for modules, also for those of its own library, in the directory where it runs first: whoever
     has written a file there, in a repository that was cloned, would be run. Before 3.11 it does not know `-P`, and says
-    so.
+    so. Launchers whose purpose is to run what a directory holds (`uv run`, `npx`) do that.
     """
-    place = _behind_env(argv) if os.path.basename(argv[0]) == "env" else 0
-    if _PYTHON.fullmatch(os.path.basename(argv[place])) is None:
-        return tuple(argv)
+    argv = _words(argv)
+    place = _behind_wrappers(argv)
+    if place >= len(argv) or _PYTHON.fullmatch(os.path.basename(argv[place])) is None:
+        return argv
+    safe = (*argv[: place + 1], "-P", *argv[place + 1 :])
     is_value = False
     for word in argv[place + 1 :]:
         if is_value:
             is_value = False
             continue
+        if word == "-":
+            return safe
         if (options := _OPTIONS.fullmatch(word)) is None:
-            break
+            return argv
         plain, last, value = options.groups()
         if {"I", "P"} & set(plain):
-            break
+            return argv
         if last in ("c", "m"):
-            return (*argv[: place + 1], "-P", *argv[place + 1 :])
+            return safe
         is_value = bool(last) and not value
-    return tuple(argv)
+    # Told nothing, it reads code from standard input.
+    return safe
 
 
-def _behind_env(argv: Sequence[str]) -> int:
-    """Where the program stands that `env` runs; 0 if it runs none."""
-    is_value = False
-    for index, word in enumerate(argv[1:], 1):
-        if not is_value and "=" not in word and not word.startswith("-"):
-            return index
-        is_value = not is_value and word in _ENV_VALUES
-    return 0
+def _words(argv: Sequence[str]) -> tuple[str, ...]:
+    """The command line with `env -S "python3 -m x"` taken apart as `env` does it, where it is plain."""
+    if os.path.basename(argv[0]) != "env" or len(argv) < 2 or (found := _SPLIT.fullmatch(argv[1])) is None:
+        return tuple(argv)
+    import shlex  # for this alone, and a turn of a bridge is short
+
+    text, rest = (found[1], argv[2:]) if found[1] else (argv[2] if len(argv) > 2 else "", argv[3:])
+    try:
+        inner = shlex.split(text)
+    except ValueError:
+        return tuple(argv)
+    return tuple(argv) if _ENVS_OWN.search(text) or not inner else (argv[0], *inner, *rest)
+
+
+def _behind_wrappers(argv: Sequence[str]) -> int:
+    """Where the program stands that is really run; the end if there is none."""
+    place = 0
+    while place < len(argv) and (found := _WRAPPERS.get(os.path.basename(argv[place]))) is not None:
+        with_value, first = found
+        is_env = os.path.basename(argv[place]) == "env"
+        place += 1
+        while place < len(argv):
+            word = argv[place]
+            if word.startswith("-") and len(word) > 1:
+                place += 2 if word in with_value else 1
+            elif (is_env and "=" in word) or word == "-":
+                place += 1
+            elif first:
+                place, first = place + 1, first - 1
+            else:
+                break
+    return place

@@ -422,6 +422,14 @@ def test_all_keys_without_effect_are_in_one_warning(settings: Settings) -> None:
     )
 
 
+def test_a_workspace_is_trusted_if_the_users_file_says_so(settings: Settings) -> None:
+    assert not settings.resolve(provider="mock").trusted
+    (settings.workspace / "trunkline.toml").write_text(f'trust = ["{settings.workspace}"]\n')
+    assert not settings.resolve(provider="mock").trusted
+    settings.user(f'trust = ["{settings.workspace}"]\n')
+    assert settings.resolve(provider="mock").trusted
+
+
 def test_a_compat_key_of_ours_without_effect_is_said_with_its_line(settings: Settings) -> None:
     settings.environ.update(KEYS)
     settings.user('[providers.openai.compat]\nmax_token_field = "x"\n')

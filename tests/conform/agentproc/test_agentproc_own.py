@@ -57,3 +57,13 @@ async def test_an_agent_that_is_served_passes_every_check(dialect: Dialect) -> N
     prefix = next(iter(suite.checks)).split(".")[0]
     # The script does not look at attachments.
     assert [each.check.id for each in results if each.verdict != "passed"] == [f"{prefix}.attach.seen"]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("agent", ["echo", "scripted:conformance"])
+@pytest.mark.parametrize("dialect", SUITES)
+async def test_an_attachment_without_a_word_is_answered(dialect: Dialect, agent: str) -> None:
+    target = AgentTarget((*TRUNKLINE, "serve", agent), {}, dialect, timeout=PATIENCE_SECONDS, patience=PATIENCE_SECONDS)
+    suite = SUITES[dialect]
+    results, _ = await suite.run(suite.select(["*.attach.alone"]), lambda name: AgentStage(target, name), jobs=1)
+    assert [(each.verdict, each.reason) for each in results] == [("passed", "")]

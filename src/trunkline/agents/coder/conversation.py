@@ -58,7 +58,9 @@ class CoderConversation:
         self._settings = self._configured = settings
         self._make_model = make_model
         self._workspace = request.workspace
-        self._tools = ConversationTools(request.workspace, request.announce or _to_nobody, os.environ, redactor)
+        self._tools = ConversationTools(
+            request.workspace, request.announce or _to_nobody, os.environ, redactor, trusted=settings.trusted
+        )
         own = (settings.instructions, request.instructions)
         self._briefing = Briefing(request.workspace, own, request.history, self._tools.shell)
         self._notes = [*settings.warnings, *self._briefing.notices]

@@ -28,6 +28,8 @@ class ConversationTools:
         announce: Callable[[Event], None],
         environ: Mapping[str, str],
         redactor: Redactor,
+        *,
+        trusted: bool = False,
     ) -> None:
         self._workspace = Workspace(workspace)
         self._redactor = redactor
@@ -38,6 +40,7 @@ class ConversationTools:
         self.toolbox = Toolbox(self._own_tools(self._memory), redactor)
         self._servers = McpServers(
             workspace,
+            trusted=trusted,
             taken={*self.toolbox.names, SpawnTool.name},
             # What opens something is nobody's business but its owner's, unless a server's own `env` names it.
             env=without_credentials(environ, redactor),

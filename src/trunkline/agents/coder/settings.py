@@ -58,6 +58,8 @@ class CoderSettings(Value):
     allow_outside: bool = False
     """Whether what is allowed by its name is so outside the workspace, too."""
     mcp_servers: tuple[AddMcpServer, ...] = ()
+    trusted: bool = False
+    """Whether the user trusts the workspace."""
     prices: Mapping[str, Price] = {}
     """Of models whose price the user knows better."""
     secrets: tuple[str, ...] = ()
@@ -144,6 +146,7 @@ class _Resolver:
             allow=unasked.allow,
             allow_outside=unasked.allow_outside,
             mcp_servers=servers.servers,
+            trusted=self._config.trusted,
             prices=prices(self._config),
             secrets=tuple(sorted(secrets_of(model) | self._secrets_in_files())),
             warnings=(

@@ -49,7 +49,8 @@ class _Place:
 
 class McpServers:
     """The servers of one conversation. Programs among them run in `cwd`, with the variables of `env` (ours unless
-    given) and of their own configuration, and no others. Call `close` at the end.
+    given) and of their own configuration, and no others; only if it is `trusted`, Pythons take modules from there. Call
+    `close` at the end.
 
     `taken` are the names that tools of servers must not have. `on_ready` is called before `connect` returns, and again
     when a server was started again or has changed its tools; `on_problem` for what happens after that.
@@ -59,6 +60,7 @@ class McpServers:
         self,
         cwd: str,
         *,
+        trusted: bool = False,
         taken: Iterable[str] = (),
         env: Mapping[str, str] | None = None,
         redactor: Redactor | None = None,
@@ -67,6 +69,7 @@ class McpServers:
         startup_seconds: float = STARTUP_SECONDS,
     ) -> None:
         self._cwd = cwd
+        self._trusted = trusted
         self._env = env
         self._redactor = redactor or Redactor()
         self._names = Names(taken)
@@ -157,7 +160,7 @@ class McpServers:
     def _make(self, spec: AddMcpServer, place: _Place) -> McpServer:
         def make_transport() -> Transport:
             if spec.transport == "stdio":
-                return StdioTransport(spec, self._cwd, self._env, self._redactor)
+                return StdioTransport(spec, self._cwd, self._env, self._redactor, trusted=self._trusted)
             return HttpTransport(spec, self._redactor.text)
 
         def on_tools(tools: tuple[Listed, ...]) -> None:

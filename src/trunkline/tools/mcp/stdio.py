@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from trunkline.base.lines import LineSplitter, OverlongLine
+from trunkline.base.own_python import safe_python
 from trunkline.base.process import SpawnError, StderrTail, child_env
 from trunkline.base.process_async import AsyncChild, spawn_async
 from trunkline.base.redact import Redactor
@@ -43,16 +44,22 @@ _OUTGOING = 1024
 
 
 class StdioTransport:
-    """A program as a server. Its environment is `env` (ours unless given) and `spec.env` on top, nothing else."""
+    """A program as a server. Its environment is `env` (ours unless given) and `spec.env` on top, nothing else.
+
+    Unless `cwd` is `trusted`, a Python takes no modules from there.
+    """
 
     remote = False
     refused = False
 
-    def __init__(self, spec: AddMcpServer, cwd: str, env: Mapping[str, str] | None, redactor: Redactor) -> None:
+    def __init__(
+        self, spec: AddMcpServer, cwd: str, env: Mapping[str, str] | None, redactor: Redactor, *, trusted: bool = False
+    ) -> None:
         self._name = spec.name
         self._redactor = redactor
         self.clean = redactor.text
-        self._argv = [spec.command or "", *spec.args]
+        argv = (spec.command or "", *spec.args)
+        self._argv = argv if trusted else safe_python(argv)
         self._cwd = cwd
         self._env = child_env(env, extra=spec.env)
         self._stderr = StderrTail()
