@@ -81,10 +81,22 @@ def test_a_call_that_was_cut_off_says_so() -> None:
     assert step["tools"][0]["output"] == WAS_CUT_OFF
 
 
-def test_what_a_script_cannot_say_is_counted() -> None:
-    found = turn(events.Audio(b"\0\0", 16000), events.Steered(UserMessage("And")), events.Progress("..."))
+def test_what_a_script_cannot_say_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = turn(events.Audio(b"\0\0", 16000), events.TextDelta("x"), events.Progress("..."))
     made = recorded([*envelopes(*found), Gap(10, 12)], "x")
-    assert made.left_out == {"sound": 1, "steered": 1, "damaged": 3}
+    assert made.left_out == {"damaged": 3}
+    monkeypatch.setattr(recording, "MOST_SOUND", 3)
+    made = recorded(envelopes(*found), "x")
+    assert (made.left_out, made.script["turns"][0]["steps"]) == ({"sound": 1}, [{"text": ["x"]}])
+
+
+async def test_sound_and_what_came_in_the_middle_of_a_turn_are_played_in_their_places() -> None:
+    was = turn(events.TextDelta("a"), events.Steered(UserMessage("And {{x}}")), events.Audio(b"\1\0\2\0", 16000, 2),
+               requested("c"), finished("c"), events.TextDelta("b"))  # fmt: skip
+    assert [event for event in await again(*was) if isinstance(event, events.Audio | events.Steered)] == [
+        was[2],
+        was[3],
+    ]
 
 
 def test_a_turn_in_progress_is_not_part_of_it() -> None:

@@ -12,6 +12,20 @@ from typing import Any
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base import attach
 from trunkline.base.attach import AttachAnswer, AttachEnding, AttachHeader, FrameReader
+from trunkline.cli.record import as_file
+from trunkline.core.events import (
+    Audio,
+    Envelope,
+    Event,
+    Steered,
+    TextDelta,
+    ToolFinished,
+    ToolRequested,
+    TurnEnded,
+    TurnStarted,
+    UserMessage,
+)
+from trunkline.exchange import recording
 from trunkline.exchange.attach import attach_socket
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.settings import AgentSettings, ExchangeSettings
@@ -54,6 +68,19 @@ def asking(home: Path) -> AgentSettings:
     script = home / "asking.yaml"
     script.write_text(ASKING)
     return AgentSettings("", f"scripted:{script}", str(home))
+
+
+def recorded(home: Path) -> AgentSettings:
+    """An agent that plays a session that was recorded: with a tool, a message in the middle, and sound."""
+    found: list[Event] = [
+        TurnStarted(UserMessage("Go")), TextDelta("before "), ToolRequested("c1", "Bash", "exec", {"command": "make"}),
+        Steered(UserMessage("And quickly")), ToolFinished("c1", "Bash", "success", "made"), Audio(b"\0\0", 16000),
+        TextDelta("after {{it}}"), TurnEnded("success"),
+    ]  # fmt: skip
+    envelopes = [Envelope("s", number, 1, 0.0, event) for number, event in enumerate(found, 1)]
+    script = home / "recorded.yaml"
+    script.write_bytes(as_file(dict(recording.recorded(envelopes, "recorded").script)))
+    return AgentSettings("", f"scripted:{script}", str(home), allow=("Bash",))
 
 
 class Client:

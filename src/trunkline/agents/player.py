@@ -16,17 +16,19 @@ from collections.abc import Callable, Iterable, Mapping
 
 from trunkline.agents import tool_process
 from trunkline.agents.placeholders import fill
-from trunkline.agents.script import Crash, Hang, Say, ScriptCall, ScriptStep, ScriptTurn, UseTools, Vanish, Wait
+from trunkline.agents.script import Crash, Hang, Hear, Say, ScriptCall, ScriptStep, ScriptTurn, UseTools, Vanish, Wait
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.approvals import Decisions
 from trunkline.core.events import (
     Event,
     Progress,
+    Steered,
     ToolCancelled,
     ToolFinished,
     ToolRequested,
     ToolStarted,
     TurnEnded,
+    UserMessage,
 )
 from trunkline.core.turns import DENIED, STOPPED
 
@@ -164,6 +166,8 @@ class Player:
             case Say(event=event):
                 texts = {field: fill(getattr(event, field), words) for field in event.__fields__}
                 await self._say(event.replace(**texts))
+            case Hear(text=text):
+                await self._say(Steered(UserMessage(fill(text, words))))
             case Wait(seconds=seconds):
                 await asyncio.sleep(seconds)
             case UseTools(calls=calls):

@@ -6,6 +6,7 @@ which says where it stands. What passes can be played to its end.
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -18,6 +19,7 @@ from trunkline.base.nearest import suggestion
 from trunkline.base.values import Value
 from trunkline.core.agent import Capabilities
 from trunkline.core.events import (
+    Audio,
     Category,
     Event,
     Extension,
@@ -65,6 +67,12 @@ class Say(ScriptStep):
     """Yield an event, its texts filled in."""
 
     event: Event
+
+
+class Hear(ScriptStep):
+    """Be told something in the middle of the turn, as when it was recorded."""
+
+    text: str
 
 
 class Wait(ScriptStep):
@@ -283,6 +291,20 @@ def _texts(make: Callable[[str], Event]) -> Callable[[Part, tuple[str, ...]], tu
     return steps
 
 
+def _steered(part: Part, names: tuple[str, ...]) -> tuple[ScriptStep, ...]:
+    return (Hear(_filled(part, names).text()),)
+
+
+def _sound(part: Part, names: tuple[str, ...]) -> tuple[ScriptStep, ...]:
+    found = part.members(("data", "rate", "channels"), required=("data", "rate"))
+    try:
+        samples = base64.b64decode(found["data"].text(), validate=True)
+    except ValueError:
+        raise found["data"].wrong("must be base64.") from None
+    channels = found["channels"].count() if "channels" in found else 1
+    return (Say(Audio(samples, found["rate"].count(), channels)),)
+
+
 def _extension(part: Part, names: tuple[str, ...]) -> tuple[ScriptStep, ...]:
     found = _filled(part, names).members(("kind", "data"), required=("kind",))
     return (Say(Extension(found["kind"].text(), found["data"].object() if "data" in found else {})),)
@@ -377,6 +399,8 @@ _STEPS: dict[str, Callable[[Part, tuple[str, ...]], tuple[ScriptStep, ...]]] = {
     "tools": lambda part, names: (UseTools(tuple(_call(item, names) for item in part.items())),),
     "notice": _texts(Notice),
     "progress": _texts(Progress),
+    "steered": _steered,
+    "sound": _sound,
     "extension": _extension,
     "fail": _fail,
     "raise": lambda part, names: (Crash(_filled(part, names).text()),),

@@ -24,7 +24,6 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 _LEFT_OUT = {
     "sound": "pieces of sound",
-    "steered": "messages that came in the middle of a turn",
     "damaged": "damaged events",
 }
 

@@ -1,11 +1,12 @@
 """A session as a script, which the agent `scripted` plays on any wire.
 
-The turns stand in their order, without `when`, each with the message that it answered. What a script cannot say is left
-out and counted: sound, signs of life, messages that came in the middle of a turn.
+The turns stand in their order, without `when`, each with the message that it answered. Signs of life are left out, and
+so is sound when there is much of it, which is counted.
 """
 
 from __future__ import annotations
 
+import base64
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -39,6 +40,8 @@ from trunkline.core.faults import ConfigError
 MOST_BYTES = document.MAX_BYTES // 2
 #: Pieces of text in a script. When there are more, each answer is said in one piece: a reader of YAML has its limits.
 MOST_PIECES = 20_000
+#: Sound in a script, as base64: half a minute of speech. A recording with more has its words alone.
+MOST_SOUND = MOST_BYTES // 2
 #: What a call gives that was denied when it was recorded, to somebody who approves it now.
 WAS_DENIED = "It was denied when this was recorded: nobody knows what it would have given."
 WAS_CUT_OFF = "It was cut off when this was recorded."
@@ -70,14 +73,11 @@ def recorded(records: Iterable[Envelope | Gap], name: str) -> SessionRecording:
             case TurnEnded() as end if turn is not None:
                 turns.append(turn.ended(end))
                 turn = None
-            case Audio():
-                left_out["sound"] += 1
-            case Steered():
-                left_out["steered"] += 1
             case event if turn is not None:
                 turn.take(event)
     if not turns:
         raise ConfigError("There is nothing to record yet: no turn of this session has ended.")
+    left_out += _drop_sound(turns)
     thinks = any("thinking" in step for turn in turns for step in turn["steps"])
     script = {
         "name": name,
@@ -93,6 +93,16 @@ def recorded(records: Iterable[Envelope | Gap], name: str) -> SessionRecording:
             hint="Record a part of it: `trunkline sessions fork SESSION --at N` makes a session that ends earlier.",
         )
     return SessionRecording(script, dict(left_out))
+
+
+def _drop_sound(turns: list[dict[str, Any]]) -> Counter[str]:
+    """Take all sound out if there is too much of it; gives how many pieces that were."""
+    sounds = [step["sound"]["data"] for turn in turns for step in turn["steps"] if "sound" in step]
+    if sum(map(len, sounds)) <= MOST_SOUND:
+        return Counter()
+    for turn in turns:
+        turn["steps"] = [step for step in turn["steps"] if "sound" not in step]
+    return Counter(sound=len(sounds))
 
 
 def _join_pieces(turns: list[dict[str, Any]]) -> None:
@@ -133,6 +143,17 @@ class _Turn:
                 if call is not None:
                     denied = call.get("answer") == "deny"
                     call |= {"status": "error", "output": WAS_DENIED if denied else WAS_CUT_OFF}
+            case _:
+                self._take_whole(event)
+
+    def _take_whole(self, event: Event) -> None:
+        """One that is a step by itself."""
+        match event:
+            case Steered(message=message):
+                self._steps.append({"steered": message.text})
+            case Audio(data=data, rate=rate, channels=channels):
+                sound = {"data": base64.b64encode(data).decode(), "rate": rate, "channels": channels}
+                self._steps.append({"sound": sound})
             case Notice(message=text):
                 self._steps.append({"notice": text})
             case Failed(kind=kind, message=text, retryable=retryable):

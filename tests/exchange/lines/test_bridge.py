@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.attached import asking, client, echo, exchange
+from tests.support.attached import asking, client, echo, exchange, recorded
 from tests.support.chat_platform import ME, MemoryPlatform
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.attach import AttachHeader
@@ -83,6 +83,16 @@ async def test_what_is_asked_is_asked_in_the_chat_and_is_a_row(tmp_path: Path, m
             found = await running.switchboard.approvals.get(row.id)
             assert found is not None
             assert (found.state, found.decided_by) == ("approved", f"telegram:{ME}")
+
+
+async def test_a_session_that_was_recorded_elsewhere_is_played_in_a_chat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with exchange(tmp_path, a=recorded(tmp_path)) as running:
+        async with served(running, monkeypatch, MemoryPlatform()) as platform:
+            platform.says("Anything", at=None)
+            await until(lambda: platform.sees("after {{it}}"))
+            assert platform.sees("before")
 
 
 def asked_in(platform: MemoryPlatform) -> set[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.attached import asking, client, echo, exchange
+from tests.support.attached import asking, client, echo, exchange, recorded
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import echo as graph
 from trunkline.base.attach import AttachHeader
@@ -82,6 +82,14 @@ async def test_what_its_agent_asks_is_answered_by_somebody_else(tmp_path: Path) 
             live = await running.switchboard.find(rows[0].session)
             await live.decide(rows[0], Approve(), "ana")
             assert "after" in (await asked).text
+
+
+async def test_a_session_that_was_recorded_elsewhere_is_played_in_a_game(tmp_path: Path) -> None:
+    async with exchange(tmp_path, helper=recorded(tmp_path)) as running, served(running) as port:
+        async with Tryll("127.0.0.1", port) as game:
+            agent = await game.create_agent(graph(), default_model="agent:helper")
+            answer = (await agent.ask("Anything")).text
+    assert answer.split() == ["before", "after", "{{it}}"]
 
 
 async def test_only_the_agents_that_the_file_names_are_there(tmp_path: Path) -> None:
