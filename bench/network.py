@@ -75,7 +75,7 @@ def measure(sizes: Sizes, progress: Progress) -> list[Row]:
 
 
 class Server(Peer):
-    """A server with a database of its own."""
+    """A server with its own database."""
 
     def __init__(self, home: str, kind: str, place: Place, *, group: int = MAX_GROUP, statements: str = "[]") -> None:
         super().__init__([PYTHON, SERVER, kind, place.path, str(group), statements], home)

@@ -197,7 +197,7 @@ PROBLEMS: dict[str, tuple[str, str]] = {
     "missing key": ("name: x", "test.yaml:1:1: the script needs the key `turns`."),
     "no steps": ("turns:\n - when: a", "test.yaml:2:4: `turns[0]` needs the key `steps`."),
     "no turns": ("turns: []", "test.yaml:1:1: `turns` must hold at least one turn."),
-    "nothing at all": ("", "test.yaml: the script must be a mapping, not nothing."),
+    "nothing at all": ("", "test.yaml: the script must be a mapping, not null."),
     "not a list": ("turns: {steps: []}", "test.yaml:1:1: `turns` must be a list, not a mapping."),
     "a step of two kinds": (
         "turns: [{steps: [{text: a, wait: 1}]}]",
@@ -205,11 +205,11 @@ PROBLEMS: dict[str, tuple[str, str]] = {
     ),
     "an unquoted yes": (
         "turns: [{steps: [{text: yes}]}]",
-        "`turns[0].steps[0].text` must be a text, not a truth value. Put it in quotes.",
+        "`turns[0].steps[0].text` must be a string, not a boolean. Put it in quotes.",
     ),
     "an item of a list of deltas": (
         "turns: [{steps: [{text: [a, 1]}]}]",
-        "`turns[0].steps[0].text[1]` must be a text, not a number. Put it in quotes.",
+        "`turns[0].steps[0].text[1]` must be a string, not a number. Put it in quotes.",
     ),
     "a negative wait": ("turns: [{steps: [{wait: -1}]}]", "must be a number of seconds, 0 or more, not `-1`."),
     "an endless wait": ("turns: [{steps: [{wait: .inf}]}]", "`turns[0].steps[0].wait` must be a finite number."),
@@ -221,11 +221,11 @@ PROBLEMS: dict[str, tuple[str, str]] = {
     ),
     "an unknown placeholder": (
         "turns: [{steps: [{text: '{{imput}}'}]}]",
-        "`turns[0].steps[0].text` has the placeholder `{{imput}}`, which means nothing here. Did you mean `input`?",
+        "`turns[0].steps[0].text` has the placeholder `{{imput}}`, which has no meaning here. Did you mean `input`?",
     ),
     "a placeholder out of its place": (
         "turns: [{steps: [{text: '{{reason}}'}]}]",
-        "has the placeholder `{{reason}}`, which means nothing here.",
+        "has the placeholder `{{reason}}`, which has no meaning here.",
     ),
     "an unknown placeholder in arguments": (
         "turns: [{steps: [{tool: {name: Read, args: {a: ['{{x}}']}}}]}]",
@@ -268,7 +268,7 @@ PROBLEMS: dict[str, tuple[str, str]] = {
     "a hang of an unknown kind": ("turns: [{steps: [{hang: blind}]}]", "must be `true`, or `deaf`"),
     "a key twice": ("turns:\n- steps: []\n  steps: []", ":3:3: `turns[0]` has the key `steps` twice."),
     "merged keys": ("a: &a {steps: []}\nturns: [{<<: *a}]", "merges another mapping (`<<`)"),
-    "a key that is not a text": ("? [a]\n: b", ":1:3: the script has a key that is not a text."),
+    "a key that is not a text": ("? [a]\n: b", ":1:3: the script has a key that is not a string."),
     "a foreign tag": ("turns: !!python/name:os.system", "has a value or a tag that is not known here"),
     "a set": ("turns: !!set {a}", "has a value or a tag that is not known here"),
     "broken YAML": ("turns:\n  - steps: [\n", "test.yaml:2:13: not YAML: "),

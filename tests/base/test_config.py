@@ -127,9 +127,9 @@ def test_broken_toml_is_an_error_with_its_line(files: Files, which: str) -> None
         ("[default]\nmax_tokens = true", 2, "`default.max_tokens` must be a whole number from 1 on"),
         ("default = 3", 1, "`default` must be a table"),
         ('[default]\nmode = "wild"', 2, '`default.mode` must be one of "default", "auto_edit", "yolo"'),
-        ('[mcp.servers."my tools"]\n\nargs = "-v"', 3, '`mcp.servers."my tools".args` must be a list of texts'),
-        ("[mcp.servers.a]\nenv = { A = 1 }", 2, "`mcp.servers.a.env` must be a table of texts"),
-        ('[providers.openai]\nbase_url = "example.org"', 2, "must be a text that begins with http:// or https://"),
+        ('[mcp.servers."my tools"]\n\nargs = "-v"', 3, '`mcp.servers."my tools".args` must be a list of strings'),
+        ("[mcp.servers.a]\nenv = { A = 1 }", 2, "`mcp.servers.a.env` must be a table of strings"),
+        ('[providers.openai]\nbase_url = "example.org"', 2, "must be a URL that begins with http:// or https://"),
         ('[prices."gpt-4o"]\ninput = -1', 2, '`prices.gpt-4o.input` must be a number of dollars, not negative'),
         ("[prices.m]\ninput = inf", 2, "`prices.m.input` must be a number of dollars, not negative"),
     ],
@@ -154,7 +154,7 @@ def test_a_value_of_the_wrong_kind_is_an_error_with_its_place(
 def test_a_path_that_could_name_another_host_is_refused(files: Files, path: str) -> None:
     text = f'[providers.openai.compat]\napi_path = "{path}"\n'
     files.user.write_text(text)
-    with pytest.raises(ConfigFileError, match="begins with one `/`"):
+    with pytest.raises(ConfigFileError, match="begins with a single `/`"):
         files.load()
 
 
@@ -164,8 +164,8 @@ def test_a_wrong_value_in_a_workspace_is_left_out_with_a_warning(files: Files) -
     config = files.load()
     assert config.get("providers", "openai", "compat") == {"other": 1}
     (warning,) = config.all_warnings()
-    assert warning.startswith(f"`{files.project}`, line 2: `providers.openai.compat.api_path` must be a text that")
-    assert warning.endswith("Going on without it.")
+    assert warning.startswith(f"`{files.project}`, line 2: `providers.openai.compat.api_path` must be a path that")
+    assert warning.endswith("It is ignored.")
 
 
 def test_an_unknown_key_is_a_warning_with_a_suggestion(files: Files) -> None:
@@ -477,8 +477,8 @@ def test_a_wrong_value_of_aionrs_costs_only_itself(files: Files) -> None:
     config = files.load()
     assert config.get("default") == {"model": "m"}
     assert [warning.partition(": ")[2] for warning in config.all_warnings()] == [
-        "`default.max_tokens` must be a whole number from 1 on. Going on without it.",
-        "`providers.openai` must be a table. Going on without it.",
+        "`default.max_tokens` must be a whole number from 1 on. It is ignored.",
+        "`providers.openai` must be a table. It is ignored.",
     ]
 
 

@@ -76,7 +76,7 @@ def test_what_is_taken_as_written_need_not_be_json() -> None:
     root = parsed("a: .nan\nb: 0x10\nc: !own x", as_written=True)
     assert [root.at(key).as_text for key in "abc"] == [".nan", "0x10", "x"]
     assert root.at("b").written("") == "0x10"
-    with pytest.raises(DocumentError, match=r"a\.yaml:3:1: `c` must be a text, not a tagged value\."):
+    with pytest.raises(DocumentError, match=r"a\.yaml:3:1: `c` must be a string, not a tagged value\."):
         root.at("c").written("")
 
 

@@ -105,7 +105,7 @@ async def test_an_agent_that_forgot_its_session_gets_a_new_one_once(
         stage.platform.says("two")
         await stage.asked(2)
         stage.agent.say(*DEAD)
-        await stage.sees("The agent does not know the earlier session any more. This is a new session")
+        await stage.sees("The agent no longer knows the earlier session. This is a new session")
         await stage.asked(3)
         assert [message.text for message in stage.agent.heard] == ["two"]
         assert not stage.agent.requests[0].resumed
@@ -160,7 +160,7 @@ async def test_an_agent_that_names_its_session_and_says_it_is_gone_gets_a_new_on
         if is_dead:
             await stage.asked(3)
             await stage.answers("anew")
-            assert stage.platform.sees("The agent does not know the earlier session any more.")
+            assert stage.platform.sees("The agent no longer knows the earlier session.")
         else:
             await stage.sees("**Error**")
         assert len(stage.fakes) == 1 + is_dead
@@ -173,7 +173,7 @@ async def test_a_failure_that_comes_back_ends_with_what_may_help(stage: Stage) -
             await stage.asked(number)
             stage.agent.say(Failed("agent", text), TurnEnded("error"))
             await stage.shows(number)
-        assert ["`/new` begins a new session" in text for text in stage.platform.shown()] == [
+        assert ["`/new` starts a new session" in text for text in stage.platform.shown()] == [
             False, True, False, False,
         ]  # fmt: skip
 

@@ -116,7 +116,7 @@ def test_a_platform_that_is_added_is_configured_checked_served_and_answered(tmp_
     codes, said = ({name: each[part] for name, each in zip(commands, told, strict=True)} for part in (0, 1))
     assert "Put agents into a chat: Telegram, Matrix, a toy, or this terminal." in said["help"]
     assert "those who play have names" in said["bad"]
-    assert "`bridge.toy.greeting` must be a text" in said["bad"]
+    assert "`bridge.toy.greeting` must be a string" in said["bad"]
     assert "Did you mean `bridge.toy.token`?" in said["bad"]
     assert "or `[bridge.toy]` into" in said["unconfigured"]
     assert 'nobody on toy: ask whoever plays, and write `allow = ["toy:ann"]`' in said["nobody"]

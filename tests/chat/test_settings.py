@@ -151,7 +151,7 @@ def test_a_trusted_workspace_may_say_more(workspace: Path) -> None:
         ("[bridge]\napproval_minutes = 0", "must be a number of minutes above 0"),
         ('[bridge]\nagent = "ech"', "Did you mean `echo`?"),
         ('[bridge]\nworkspace = "/nowhere/at/all"', "is not a directory"),
-        ("[bridge.matrix]\nuser = 3", "line 2: `bridge.matrix.user` must be a text"),
+        ("[bridge.matrix]\nuser = 3", "line 2: `bridge.matrix.user` must be a string"),
         ("[bridge", "is not TOML"),
     ],
 )

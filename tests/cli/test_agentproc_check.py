@@ -141,9 +141,9 @@ def test_a_file_beside_the_profile_is_found_and_its_right_name_told(
     profile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir("/")
-    expected = 'It lies beside the profile: write "{{PROFILE_DIR}}/agent.py", or `cwd: .`.'
+    expected = 'It is next to the profile: write "{{PROFILE_DIR}}/agent.py", or `cwd: .`.'
     assert problems(profile, "command: ./agent.py\n") == [f"There is no program `./agent.py`. {expected}"]
-    bare = 'There is no program `agent.py` on `PATH`. It lies beside the profile: write "{{PROFILE_DIR}}/agent.py".'
+    bare = 'There is no program `agent.py` on `PATH`. It is next to the profile: write "{{PROFILE_DIR}}/agent.py".'
     assert problems(profile, "command: agent.py\n") == [bare]
     assert problems(profile, "command: sh agent.py\n") == [f"There is no file `agent.py` for `sh` to run. {expected}"]
     assert problems(profile, "command: sh agent.py\ncwd: .\n") == []
@@ -171,7 +171,7 @@ def test_a_working_directory_that_is_not_there_is_a_problem(profile: Path) -> No
     ]
     assert "is not a directory" in problems(profile, "command: cat\ncwd: agent.py\n")[0]
     assert problems(profile, "command: cat\ncwd: rooms/{{SESSION_NAME}}\n") == []
-    assert "would lead out" in problems(profile, "command: cat\ncwd: rooms/{{SESSION_ID}}\n")[0]
+    assert "would lead outside" in problems(profile, "command: cat\ncwd: rooms/{{SESSION_ID}}\n")[0]
 
 
 def test_a_message_that_may_be_taken_for_an_option_is_a_warning(profile: Path) -> None:

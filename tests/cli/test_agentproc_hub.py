@@ -137,7 +137,7 @@ def test_a_profile_is_installed_as_a_file_that_runs_and_none_is_lost(
     (tmp_path / "codex.yaml").write_text("mine")
     again = invoke("install", "codex")
     assert (again.exit_code, (tmp_path / "codex.yaml").read_text()) == (1, "mine")
-    assert "`./codex.yaml` is there already" in again.stderr
+    assert "`./codex.yaml` already exists" in again.stderr
     run("install", "codex", "--force")
     assert (tmp_path / "codex.yaml").read_text() == hub.text("codex")
     (tmp_path / "profiles").mkdir()

@@ -288,7 +288,7 @@ class TestProcess:
         said = process.stderr.read()
         if number is None:
             assert b"did not answer within 1 second" in said
-            assert b"the rest of it is left out" in said
+            assert b"the rest of it is lost" in said
         process.stdout.close()
         process.stderr.close()
         assert not is_alive(int((tmp_path / "pid").read_text()))
@@ -302,7 +302,7 @@ class TestProcess:
             lines = pipe.read().splitlines()
         assert done.stdout == "answer\n"
         assert len(lines) == 21
-        assert "left out" in lines[-1]
+        assert "not shown" in lines[-1]
 
     def test_without_a_standard_output_it_does_not_even_begin(self, profile: Write, tmp_path: Path) -> None:
         path = profile(f"touch {tmp_path}/ran")
@@ -369,7 +369,7 @@ class TestProcess:
         path.write_text('name: echo\nagentproc:\n  executor: echo\n  command: "{{PROFILE_DIR}}/my agents/bridge"\n')
         done = run(str(path), "--json", message="hello")
         assert (result(done)["reply"], result(done)["session_id"]) == ("You said: hello", "s1")
-        assert "'s:1' was left out" in done.stderr
+        assert "'s:1' was ignored" in done.stderr
 
     def test_it_starts_without_an_event_loop_and_without_what_it_does_not_need(self, profile: Write) -> None:
         command = [sys.executable, "-X", "importtime", "-m", "trunkline", "agentproc", "run"]

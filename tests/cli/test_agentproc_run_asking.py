@@ -84,7 +84,7 @@ def test_lines_that_answer_nothing_are_left_out_and_the_end_of_the_input_is_a_no
         outcome = read(process)
         assert process.wait(PATIENCE_SECONDS) == 0
         assert process.stderr is not None
-        assert b"a line of standard input was left out" in process.stderr.read()
+        assert b"a line of standard input was ignored" in process.stderr.read()
     assert "".join(outcome["partials"]) == answer_to("denied, denied")
 
 
@@ -98,7 +98,7 @@ def test_an_answer_that_was_there_before_the_question_is_none(environ: dict[str,
         outcome = read(process)
         assert process.wait(PATIENCE_SECONDS) == 0
         assert process.stderr is not None
-        assert b"no request that was written waits for it" in process.stderr.read()
+        assert b"no request is waiting for it" in process.stderr.read()
     assert "".join(outcome["partials"]) == answer_to("denied")
 
 

@@ -424,7 +424,7 @@ def test_0_4_is_not_interactive_unless_the_bridge_says_that_it_answers() -> None
     said, code = serve_line("--script", "tour", message="create a.py")
     assert code == 0
     assert {event["type"] for event in said} == {"partial", "result"}
-    assert "nobody can be asked" in said[-1]["text"]
+    assert "there is nobody to ask" in said[-1]["text"]
 
 
 async def test_the_coding_agent_looks_for_a_model_as_it_does_in_a_chat(

@@ -101,4 +101,4 @@ def test_an_id_that_fits_several_or_none_is_an_error(home: Path) -> None:
 def test_without_an_exchange_it_exits_1_and_says_how_to_start_one() -> None:
     done = invoke(command, "list", "--json")
     assert done.exit_code == 1
-    assert "No exchange runs here" in done.stderr
+    assert "No exchange is running here" in done.stderr

@@ -90,11 +90,11 @@ def test_without_an_exchange_it_is_a_config_error_at_once_and_exit_1() -> None:
         # Only to say that it does not wait for anything: the machine may be busy.
         assert time.monotonic() - began < PATIENCE_SECONDS
     assert (line["type"], line["error"]["code"]) == ("error", "config_error")
-    assert "No exchange runs here" in line["error"]["message"]
+    assert "No exchange is running here" in line["error"]["message"]
     done = serve("helper", "--attach", AGENT_MESSAGE="hello")
     assert done.returncode == 1
     assert done.stdout.startswith(b"AGENT_ERROR:")
-    assert b"No exchange runs here" in done.stdout
+    assert b"No exchange is running here" in done.stdout
 
 
 async def test_an_exchange_that_goes_away_is_a_clear_error_and_exit_1(home: Path) -> None:
@@ -104,7 +104,7 @@ async def test_an_exchange_that_goes_away_is_a_clear_error_and_exit_1(home: Path
     with with_exchange as host:
         (line,) = await aside(host.rest)
         assert line["error"]["code"] == "config_error"
-        assert "The exchange is gone" in line["error"]["message"]
+        assert "The exchange closed the connection" in line["error"]["message"]
         assert await aside(host.wait) == 1
 
 
@@ -161,10 +161,10 @@ async def test_a_bridge_that_tells_its_process_to_end_stops_the_turn(home: Path,
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        (b"", "The exchange is gone"),
+        (b"", "The exchange closed the connection"),
         (b"HTTP/1.1 400\r\n", "cannot be understood"),
         (b'{"session":"s"}\n\xff\xff\xff\xff', "bytes at once"),
-        (b'{"session":"s"}\n\x00\x00\x00\x00nonsense', "The exchange is gone"),
+        (b'{"session":"s"}\n\x00\x00\x00\x00nonsense', "The exchange closed the connection"),
         (b'{"session":"s"}\n\x00\x00\x00\x00{"exit":7,"error":"so"}\n', "so"),
     ],
 )

@@ -65,7 +65,7 @@ async def test_a_session_that_is_being_closed_is_waited_for_and_it_is_said_so(mo
         options, await opening(options), interactive=True, on_judged=ignore, tell=told.append
     )
     await talk.close()
-    assert told == ["It is in use. Waiting for it to be let go of."]
+    assert told == ["It is in use. Waiting for it to be released."]
 
 
 async def test_a_start_that_fails_leaves_no_session_behind() -> None:

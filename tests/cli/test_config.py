@@ -237,7 +237,7 @@ def test_an_agent_of_the_runner_is_checked_like_all_else(workspace: Path) -> Non
     file = own('[runner.agents.ada]\nagentId = "a"\nrunnerToken = 3\n[runner.agents.ada.llm]\napikey = "x"\n')
     result = config("check")
     assert result.stdout.splitlines() == [
-        f'{file}:3:1: `runner.agents.ada.runnerToken` must be a text, or {{ env = "NAME" }}.',
+        f'{file}:3:1: `runner.agents.ada.runnerToken` must be a string, or {{ env = "NAME" }}.',
         f"{file}:5:1: unknown key `runner.agents.ada.llm.apikey`. Did you mean `runner.agents.ada.llm.apiKey`?",
     ]
 
@@ -250,7 +250,7 @@ def test_the_json_of_a_runner_is_checked_with_places_too(workspace: Path) -> Non
     result = config("check", str(file))
     assert result.exit_code == 1
     lines = [line.removeprefix(f"{file}:") for line in result.stdout.splitlines()]
-    assert lines[0] == '2:3: `agentId` must be a text, or { env = "NAME" }.'
+    assert lines[0] == '2:3: `agentId` must be a string, or { env = "NAME" }.'
     assert lines[1] == "3:11: unknown key `llm.apikey`. Did you mean `llm.apiKey`?"
     assert lines[2].startswith("5:13: unknown key `brain.x`. `brain.kind` says whose model decides")
     assert len(lines) == 3

@@ -165,7 +165,7 @@ def test_a_target_that_does_not_start_ends_with_2_and_no_usage(wire: str) -> Non
 @pytest.mark.parametrize(
     ("wire", "arguments", "problem"),
     [
-        ("jsonstream", (), "Name the command to test behind `--`"),
+        ("jsonstream", (), "Name the command to test after `--`"),
         ("jsonstream", ("--only", "js.nothing", "--", "true"), "No check matches js.nothing"),
         ("jsonstream", ("--report", "report.pdf", "--", "true"), "must end in .json or .md"),
         ("jsonstream", ("--report", "no/such/folder/r.md", "--", "true"), "there is no directory"),
@@ -176,8 +176,8 @@ def test_a_target_that_does_not_start_ends_with_2_and_no_usage(wire: str) -> Non
         ("agentproc", ("--bridge",), "trunkline conform agentproc --bridge -- my-bridge"),
         ("agentproc", ("--bridge", "--", "true"), "must contain `{profile}`"),
         ("agentproc", ("--bridge", "--", "true", "{profile}"), "must contain `{message}`"),
-        ("agentproc", ("--bridge", "--protocol", "0.4", "--", "true"), "`--protocol` means nothing for --bridge"),
-        ("agentproc", ("--output", "json", "--", "true"), "`--output` means nothing for an agent"),
+        ("agentproc", ("--bridge", "--protocol", "0.4", "--", "true"), "`--protocol` has no meaning for --bridge"),
+        ("agentproc", ("--output", "json", "--", "true"), "`--output` has no meaning for an agent"),
         ("agentproc", ("--prompt", "helo=x", "--", "true"), "did you mean `hello`?"),
         ("agentproc", ("--prompt", "hello", "--", "true"), "NAME=TEXT"),
         ("agentproc", ("--prompt", "repeat=x", "--", "true"), "must contain `{text}`"),

@@ -47,7 +47,7 @@ def test_the_text_names_people_and_the_cause_of_every_end_and_obeys_nothing(home
     text = told(home)
     for part in ("people     ana, bob", "Turn 1", "asks for Write", "  1: cancelled. bob stopped it. (asked by ana)"):
         assert part in text
-    assert "(2 entries before these are left out.)" in text
+    assert "(2 earlier entries are not shown.)" in text
     assert "\x1b" not in text
 
 
@@ -74,4 +74,4 @@ def test_the_page_is_whole_and_what_was_said_is_no_markup_in_it(home: Path) -> N
 def test_without_an_exchange_it_exits_1() -> None:
     done = invoke(command, "s1")
     assert done.exit_code == 1
-    assert "No exchange runs here" in done.stderr
+    assert "No exchange is running here" in done.stderr

@@ -43,7 +43,7 @@ def test_a_good_graph_is_fine_and_warnings_do_not_change_that(good: str) -> None
     Path(good).write_text(GOOD + "  lost: {type: Instruction}\n")
     result = trunkline("check", good)
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[0] == f"warning  {good}:7:3: `nodes.lost` is a node that no turn comes to."
+    assert result.stdout.splitlines()[0] == f"warning  {good}:7:3: `nodes.lost` is a node that no turn can reach."
 
 
 def test_all_that_is_wrong_is_a_line_each_and_the_exit_code_is_1(bad: str) -> None:

@@ -81,7 +81,7 @@ def test_an_agent_that_the_graph_names_answers_and_one_that_runs_code_is_for_the
     name = "agent:tests.support.fake_agent:FakeAgent"
     Path(file).write_text(SLOW.replace("mock-slow", f"{name!r}"))
     result = run(file, "-m", "hi")
-    assert (result.exit_code, "not for a file to decide" in result.stderr) == (1, True)
+    assert (result.exit_code, "a file alone may not start" in result.stderr) == (1, True)
     # Made, and unable to answer: nobody pulls its strings.
     Path(file).write_text(SLOW.replace("answer: {", "answer: {model_name: any, "))
     assert run(file, "-m", "hi", "--model", name).stdout == "You said: hi\n"
@@ -193,7 +193,7 @@ def test_without_a_voice_a_file_of_sound_stays_as_it_was_and_the_reason_is_told(
 def test_a_graph_is_talked_to_in_the_terminal_of_chat(file: str) -> None:
     Path(file).write_text(SLOW)
     with ChatTerminal(file, command=("graph", "run")) as terminal:
-        terminal.sees("npc.yaml", "The model is a mock: it says back what it hears.")
+        terminal.sees("npc.yaml", "The model is a mock: it repeats what you say.")
         terminal.say("word " * 100)
         terminal.sees("You said: word word")
         terminal.type(CTRL_C)

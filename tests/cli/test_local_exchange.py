@@ -36,7 +36,7 @@ def test_a_file_that_cannot_be_read_is_told_with_its_line(here: Path) -> None:
 
 
 def test_without_an_exchange_they_say_how_to_start_one() -> None:
-    with pytest.raises(ConfigError, match=r"No exchange runs here.*trunkline up"):
+    with pytest.raises(ConfigError, match=r"No exchange is running here.*trunkline up"):
         local_exchange.request("GET", "/api/usage")
 
 

@@ -370,7 +370,7 @@ async def test_no_keyring_is_told(tmp_path: Path) -> None:
         (("register", "community", "--name", "x", "--contract", "A=0x1", "--contract", "A=0x2"), "the same name"),
         (("community", "update", "c"), "Say what to change"),
         (("community", "update", "c", "--contract", "A=0x1", "--contract", "A=0x2"), "`A` is named twice"),
-        (("community", "update", "c", "--contract", "A=0x1", "--remove-contract", "A"), "is to be changed, too"),
+        (("community", "update", "c", "--contract", "A=0x1", "--remove-contract", "A"), "is also to be changed"),
         (("community", "update", "c", "--remove-contract", "A"), "confirm with `--yes`"),
         (("agent", "update", "ada"), "Say what to change"),
         (("agent", "update", "ada", "--provider", "OPENAI"), "say its model, too"),

@@ -75,4 +75,4 @@ def test_a_file_that_is_there_stays_when_there_is_nothing_to_write(home: Path, t
 def test_without_an_exchange_it_exits_1() -> None:
     done = invoke(command, "s", "-o", "talk.yaml")
     assert done.exit_code == 1
-    assert "No exchange runs here" in done.stderr
+    assert "No exchange is running here" in done.stderr

@@ -129,10 +129,10 @@ async def test_an_exchange_that_goes_away_is_an_error_for_whoever_waits(home: Pa
         one, seen = await joined()
         one.submit(UserMessage("Go"))
         await seen.until(ToolRequested)
-    with pytest.raises(AgentFailed, match="The exchange is gone"):
+    with pytest.raises(AgentFailed, match="The exchange closed the connection"):
         await one.at_rest()
     await one.close()
-    with pytest.raises(ConfigError, match="No exchange runs here"):
+    with pytest.raises(ConfigError, match="No exchange is running here"):
         await joined()
 
 
@@ -219,4 +219,4 @@ async def test_chat_asks_an_agent_of_the_exchange(home: Path) -> None:
         assert [row.id for row in await running.switchboard.rows()] == ["mine"]
     done = await asyncio.to_thread(chat, "-p", "Hello")
     assert done.returncode == 1
-    assert "No exchange runs here" in done.stderr
+    assert "No exchange is running here" in done.stderr

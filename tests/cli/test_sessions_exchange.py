@@ -40,4 +40,4 @@ def test_the_new_session_is_printed(home: Path, arguments: tuple[str, ...], body
 def test_without_an_exchange_they_exit_1(arguments: tuple[str, ...]) -> None:
     done = invoke(command, *arguments)
     assert done.exit_code == 1
-    assert "No exchange runs here" in done.stderr
+    assert "No exchange is running here" in done.stderr

@@ -233,7 +233,7 @@ def test_when_python_is_gone_the_host_is_told(tmp_path: Path, workspace: Path) -
     path.chmod(0o755)
     done = run(path, workspace, "--json-stream")
     assert done.returncode == 127
-    assert json.loads(done.stdout)["error"]["message"].startswith('`/nowhere/it\'s "gone"/python` is gone.')
+    assert json.loads(done.stdout)["error"]["message"].startswith('`/nowhere/it\'s "gone"/python` no longer exists.')
     assert "is gone" in done.stderr
 
 

@@ -133,7 +133,9 @@ def test_another_agent_is_told_what_was_said_and_of_a_long_talk_the_newest_part(
     assert transcript.dialogue(_records(talk)) == whole
     monkeypatch.setattr(transcript, "MOST_DIALOGUE", said - 1)
     cut = transcript.dialogue(_records(talk))
-    assert cut == "(What was said before that is left out.)\n\nAssistant: one\n\nUser: second\n\nAssistant: two"
+    assert (
+        cut == "(Earlier parts of the conversation are not shown.)\n\nAssistant: one\n\nUser: second\n\nAssistant: two"
+    )
     monkeypatch.setattr(transcript, "MOST_DIALOGUE", 5)
     assert transcript.dialogue(_records(talk[:1])) == "User: ..."
 

@@ -104,7 +104,7 @@ async def test_a_graph_that_comes_along_is_known_by_its_name_and_records_travel_
     records = "records: [{text: Sell me a sword.}]"
     file.write_text(GRAPH.replace('strings: ["x"]', records))
     result = await chat(stub, "--graph", str(file), "-p", "hi")
-    assert (result.exit_code, "takes no records" in result.stderr) == (1, True)
+    assert (result.exit_code, "does not accept records" in result.stderr) == (1, True)
     stub.extensions = (*stub.extensions, "records")
     assert (await chat(stub, "--graph", str(file), "-p", "hi")).exit_code == 0
     assert stub.asked(m.CreateEmbeddedStringStorageRequest)[-1].records_json == (

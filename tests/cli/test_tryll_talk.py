@@ -189,7 +189,7 @@ async def test_a_character_that_speaks_keeps_its_voice(server: Served, tmp_path:
     arguments = ["--graph", str(tmp_path / "crier.yaml"), "--stt", "mock", "--tts", "other", "--fast"]
     result = await talk(server, *arguments, "--in", source, "--out", str(target))
     assert (result.exit_code, target.exists()) == (0, True), result.output
-    assert "a voice of its own: `other` is not used" in result.stderr
+    assert "its own voice: `other` is not used" in result.stderr
 
 
 @pytest.mark.slow
@@ -270,7 +270,7 @@ def test_one_speaks_types_begins_anew_and_goes_back_in_the_terminal_of_chat(
         terminal.type(CTRL_C)
         terminal.sees("stopped")
         terminal.say("/help")
-        terminal.sees("tells how many tokens were used", "in an empty line: lets the agent fall")
+        terminal.sees("shows how many tokens were used", "in an empty line: lets the agent fall")
         terminal.say("/model other")
         terminal.sees("come back with", "--model other")
         terminal.say("/clear")

@@ -312,7 +312,7 @@ print("code", up._run(lambda stop: up._supervise([Deaf()], stop, pace), signal.S
 @pytest.mark.parametrize(
     ("arguments", "last"),
     [
-        (["once", "0.1"], "deaf: stuck  it did not stop, and is left behind"),
+        (["once", "0.1"], "deaf: stuck  it did not stop, and was abandoned"),
         (["again", "600"], "  deaf  deaf"),
     ],
 )
@@ -380,10 +380,10 @@ def test_an_exchange_takes_its_file_up_on_sighup_or_says_why_not(tmp_path: Path)
     with exchange(path) as process:
         path.write_text(EXCHANGE + "[agents.f]\nagent = 'echo'\n")
         process.send_signal(signal.SIGHUP)
-        assert said(process, "was taken up: 2 agents")
+        assert said(process, "was loaded: 2 agents")
         path.write_text(EXCHANGE + "[agents.f]\n")
         process.send_signal(signal.SIGHUP)
-        assert said(process, "was not taken up")
+        assert said(process, "was not loaded")
         assert said(process, "trunkline.toml:6:2: `agents.f` needs `agent`")
 
 

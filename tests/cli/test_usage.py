@@ -34,4 +34,4 @@ def test_it_prints_a_line_for_each_of_what_was_asked_for(home: Path) -> None:
 def test_without_an_exchange_it_exits_1() -> None:
     done = invoke(command)
     assert done.exit_code == 1
-    assert "No exchange runs here" in done.stderr
+    assert "No exchange is running here" in done.stderr

@@ -43,7 +43,7 @@ async def test_a_session_is_named_and_joined_by_its_name(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("header", "why"),
     [
-        (HERE, "Nobody said which agent is to answer. The agents are a, b."),
+        (HERE, "No agent was named. The agents are a, b."),
         (HERE.replace(agent="c"), "There is no agent `c` here."),
         (HERE.replace(resume="gone"), "There is no session `gone` in the exchange."),
         (HERE.replace(resume="latest"), "There is no session `latest`"),

@@ -141,7 +141,7 @@ async def test_a_budget_in_dollars_needs_a_price_for_its_model(tmp_path: Path, m
         FILE + "[agents.c]\nagent = 'coder'\nprovider = 'openai'\nmodel = 'own'\n[agents.c.budget]\nusd_per_day = 1\n"
     )
     (found,) = await wrong(tmp_path, budget)
-    assert (found.what, "what `own` costs" in found.told, '[prices."own"]' in found.mend) == ("agent c", True, True)
+    assert (found.what, "price of `own`" in found.told, '[prices."own"]' in found.mend) == ("agent c", True, True)
     assert await wrong(tmp_path, budget.replace("'own'", "'gpt-4o'")) == []
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "config.toml").write_text("[prices.own]\ninput = 1\noutput = 2\n")

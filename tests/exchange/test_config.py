@@ -168,7 +168,7 @@ def test_the_files_of_a_runner_lie_beside_the_file(tmp_path: Path) -> None:
         ("[exchange]\napprovals_expire = 3\n", 2, "exchange.approvals_expire", "a duration such as"),
         ("[agents.a]\nworkspace = '.'\n", 1, "agents.a", "needs `agent`"),
         ("[agents.a]\nagent = 'codr'\n", 2, "agents.a.agent", "no such agent"),
-        ("[agents.a]\nagent = 'graph:'\n", 2, "agents.a.agent", "names nothing behind the colon"),
+        ("[agents.a]\nagent = 'graph:'\n", 2, "agents.a.agent", "names nothing after the colon"),
         ("[agents.a]\nagent = 'coder'\nallow = ['Raed']\n", 3, "agents.a.allow", "holds `Raed`"),
         ("[agents.a]\nagent = 'coder'\napi_key = 'sk-1'\n", 3, "agents.a.api_key", "is a secret"),
         ("[agents.a]\nagent = 'coder'\nmode = 'wild'\n", 3, "agents.a.mode", "must be one of"),

@@ -31,7 +31,7 @@ STARTED = events.TurnStarted(UserMessage("Go", sender="bob"))
         ([events.StopAsked("cleo")], "cancelled", "cleo stopped it."),
         ([], "cancelled", "It was stopped."),
         ([events.ToolCancelled("c", "Session closed")], "cancelled", "Session closed."),
-        ([], "unknown", "The process that ran it ended before it did: what became of it, nobody knows."),
+        ([], "unknown", "The process ended before the call did: its outcome is unknown."),
         ([events.Failed("crashed", "Exit code 1.")], "unknown", "Exit code 1. (crashed)"),
     ],
 )

@@ -209,14 +209,14 @@ async def test_somebody_who_asks_without_waiting_hears_what_became_of_it(tmp_pat
         assert "2 agents, 0 wires, 1 person with a token" in await world.heard()
         world.write("[exchange\n")
         world.process.ask_to_reload()
-        assert "was not taken up" in await world.heard()
+        assert "was not loaded" in await world.heard()
         assert await world.agents() == ["e", "f"]
 
 
 async def test_a_file_that_is_saved_is_taken_up_by_itself(tmp_path: Path) -> None:
     async with running(tmp_path, watch_seconds=0.01) as world:
         world.write(FILE + "[agents.f]\nagent = 'echo'\n")
-        assert "was taken up" in await world.heard()
+        assert "was loaded" in await world.heard()
         assert await world.agents() == ["e", "f"]
 
 

@@ -54,7 +54,7 @@ def test_what_is_long_is_cut_and_of_a_long_conversation_the_newest_is_told() -> 
     assert len(text) < MOST_TOLD + 10_000
     assert "message 499 " in text
     assert "message 0 " not in text
-    assert "(What came before that is left out.)" in text
+    assert "(What came before that is not shown.)" in text
 
 
 def test_the_files_touched_last_are_told_each_once() -> None:

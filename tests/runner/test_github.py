@@ -143,7 +143,7 @@ async def test_of_one_report_only_one_issue_is_made(github: Github, sns: SnsStub
             closing(Issues(settings, client, state, seconds=PATIENCE_SECONDS)) as issues,
         ):
             assert (await issues.share(report))["ok"] is True
-            assert await issues.share(report) == {"ok": False, "error": "An issue was made of it already."}
+            assert await issues.share(report) == {"ok": False, "error": "It has already become an issue."}
     assert len(github.issues) == 1
 
 

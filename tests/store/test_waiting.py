@@ -91,7 +91,7 @@ async def test_the_event_loop_goes_on_meanwhile_and_it_is_said_once_what_is_wait
     assert await until_free(take, 0.0, tell=told.append) == "the session"
     ticking.cancel()
     assert len(ticks) >= 10
-    assert told == ["held Waiting for it to be let go of."]
+    assert told == ["held Waiting for it to be released."]
     begun, held = loop.time(), Held(1.0)
     with pytest.raises(SessionHeld):
         await until_free(take, 0.0, tell=told.append)

@@ -152,7 +152,7 @@ async def test_a_cancelled_call_returns_at_once(
 
 @both
 @pytest.mark.parametrize(
-    ("status", "says"), [(401, "wants credentials (HTTP status 401)"), (404, "HTTP status 404"), (503, "503")]
+    ("status", "says"), [(401, "needs credentials (HTTP status 401)"), (404, "HTTP status 404"), (503, "503")]
 )
 async def test_a_status_that_refuses_is_told(client: Watched, transport: HttpTransport, status: int, says: str) -> None:
     with refusing_server(status) as url:

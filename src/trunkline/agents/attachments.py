@@ -13,4 +13,4 @@ def notices(message: UserMessage, workspace: str) -> Iterator[Notice]:
     for file in message.files:
         # Paths that no file can have (a NUL, half a character) count as missing.
         if not file or not os.path.exists(os.path.join(workspace, file)):
-            yield Notice(f"The attached file `{file}` cannot be found. Going on without it.")
+            yield Notice(f"The attached file `{file}` cannot be found. It is ignored.")

@@ -382,7 +382,7 @@ def _filled(part: Part, names: tuple[str, ...]) -> Part:
     for name in placeholders.names_in(part.value) if names else ():
         if name not in names:
             hint = suggestion(name, names) or f" Here are {listed(names)}."
-            raise part.wrong(f"has the placeholder `{{{{{name}}}}}`, which means nothing here.{hint}")
+            raise part.wrong(f"has the placeholder `{{{{{name}}}}}`, which has no meaning here.{hint}")
     return part
 
 

@@ -314,4 +314,4 @@ def _listed(keys: Iterable[str]) -> str:
 
 
 def _without(error: ConfigFileError) -> str:
-    return f"{error}. Going on without it."
+    return f"{error}. It is ignored."

@@ -40,11 +40,11 @@ def _is_prompt(value: Any) -> bool:
     return isinstance(value, str) or (isinstance(value, Mapping) and isinstance(value.get("file"), str))
 
 
-_TEXT = _or_reference("a text", lambda value: isinstance(value, str))
+_TEXT = _or_reference("a string", lambda value: isinstance(value, str))
 _NUMBER = _or_reference("a number", _is_number)
-_AMOUNT = _or_reference("a whole number, or a text of decimal digits", _is_amount)
+_AMOUNT = _or_reference("a whole number, or a string of decimal digits", _is_amount)
 _SWITCH = _or_reference("true or false", lambda value: isinstance(value, bool))
-_PROMPT = _or_reference("a text, or { file = PATH }", _is_prompt)
+_PROMPT = _or_reference("a string, or { file = PATH }", _is_prompt)
 
 AGENT: Schema = {
     "snsBaseUrl": _TEXT,

@@ -101,7 +101,7 @@ def _is_version(part: str) -> bool:
     return part[:1] == "v" and part[1:].removesuffix("beta").removesuffix("alpha").isdecimal()
 
 
-TEXT = Kind("a text", lambda value: isinstance(value, str))
+TEXT = Kind("a string", lambda value: isinstance(value, str))
 SWITCH = Kind("true or false", lambda value: isinstance(value, bool))
 #: From 1 on.
 COUNT = Kind("a whole number from 1 on", lambda value: _is_int(value) and value >= 1)
@@ -109,13 +109,13 @@ COUNT = Kind("a whole number from 1 on", lambda value: _is_int(value) and value 
 LIMIT = Kind("a whole number; 0 for no limit", lambda value: _is_int(value) and value >= 0)
 PERCENT = Kind("a number between 1 and 100", lambda value: _is_number(value) and 1 <= value <= 100)
 PRICE = Kind("a number of dollars, not negative", lambda value: _is_number(value) and 0 <= value < float("inf"))
-TEXTS = Kind("a list of texts", _is_texts)
-PAIRS = Kind("a table of texts", _is_pairs)
+TEXTS = Kind("a list of strings", _is_texts)
+PAIRS = Kind("a table of strings", _is_pairs)
 ANYTHING = Kind("anything", lambda value: True)
-URL = Kind("a text that begins with http:// or https://", lambda value: _is_text(value, "http://", "https://"))
+URL = Kind("a URL that begins with http:// or https://", lambda value: _is_text(value, "http://", "https://"))
 #: Joined to a host's name, anything else could name another host, or another path than the one behind the base.
 API_PATH = Kind(
-    "a text that begins with one `/`, and stays behind the base URL",
+    "a path that begins with a single `/` and stays below the base URL",
     lambda value: _is_text(value, "/") and not value.startswith("//") and _goes_down(value),
 )
 

@@ -103,7 +103,7 @@ def _fewer_writes(ours: Any, theirs: Any) -> Any:
 
 PATH = Kind("a path", lambda value: isinstance(value, str) and bool(value) and "\0" not in value)
 LISTEN = _formed("an address such as 127.0.0.1:8080", addresses.listening)
-ORIGIN = _formed("an origin, `https://HOST[:PORT]` and nothing behind it", addresses.origin)
+ORIGIN = _formed("an origin, `https://HOST[:PORT]` and nothing more", addresses.origin)
 WEB_ADDRESS = _formed("the address of a web server, `https://HOST[:PORT]`", addresses.web_address)
 HOSTS = _all_formed("a list of names of hosts, such as net.example, without a port", addresses.host)
 NETWORKS = _all_formed("a list of addresses, such as 127.0.0.1 or 10.0.0.0/8", addresses.network)

@@ -34,7 +34,7 @@ __all__ = ["MAX_BYTES", "DocumentError", "Part", "Path", "listed", "parse", "rea
 #: How much of a wrong value is repeated.
 SHOWN_CHARS = 80
 
-_KINDS = {"bool": "a truth value", "number": "a number", "null": "nothing", "text": "a text", "other": "a tagged value"}
+_KINDS = {"bool": "a boolean", "number": "a number", "null": "null", "text": "a string", "other": "a tagged value"}
 _TRUTHS = ("true", "false", "yes", "no", "on", "off")
 
 
@@ -213,7 +213,7 @@ class Part:
         if not isinstance(node, Scalar) or node.kind != "text":
             is_plain = isinstance(node, Scalar) and node.kind in ("bool", "number")
             hint = "Put it in quotes." if is_plain else list_hint if isinstance(node, Listing) else None
-            raise self.wrong(f"must be a text, not {self._kind()}.", hint)
+            raise self.wrong(f"must be a string, not {self._kind()}.", hint)
         if not empty and not node.text.strip():
             raise self.wrong("must not be empty.")
         return node.text
@@ -227,7 +227,7 @@ class Part:
         node = self._node
         if not isinstance(node, Scalar) or node.kind in ("other", "null"):
             hint = null_hint if isinstance(node, Scalar) and node.kind == "null" else None
-            raise self.wrong(f"must be a text, not {self._kind()}.", hint)
+            raise self.wrong(f"must be a string, not {self._kind()}.", hint)
         return node.text
 
     def texts_written(self) -> tuple[str, ...]:

@@ -176,8 +176,8 @@ def _hint(problem: str, written: str) -> str | None:
     if not problem.startswith(_SLIPS):
         return None
     if problem.startswith(_SLIPS[0]) and written.count(": ") > 1:
-        return "Put a text that holds one in quotes."
-    return "Keys that belong together begin in the same column, and each has a `: ` behind it."
+        return "Put a string that contains one in quotes."
+    return "Keys that belong together begin in the same column, and each is followed by `: `."
 
 
 class _Anchor(Value):
@@ -282,7 +282,7 @@ class _Composer:
             if not isinstance(key, Scalar):
                 # `{{MESSAGE}}` is a mapping with a mapping for its key.
                 hint = QUOTE_PLACEHOLDERS if isinstance(key, YamlTable) else None
-                raise self._wrong(at, path, "has a key that is not a text.", hint)
+                raise self._wrong(at, path, "has a key that is not a string.", hint)
             if key.text == "<<" and key.plain:
                 raise self._wrong(at, path, "merges another mapping (`<<`), which is not read.", "Write the keys out.")
             if key.text in members:
@@ -302,7 +302,7 @@ class _Composer:
         self._chars += found.chars
         self._aliased_chars += found.chars
         if self._aliased_chars > MAX_ALIASED_CHARS:
-            problem = f"has aliases that stand for more than {MAX_ALIASED_CHARS} characters."
+            problem = f"has aliases that expand to more than {MAX_ALIASED_CHARS} characters."
             raise self._wrong(place, (), problem, "Write the values out.")
         node = found.node
         return node.replace(place=place) if isinstance(node, Scalar) else node

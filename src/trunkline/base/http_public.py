@@ -215,7 +215,7 @@ def _backend(private: bool) -> httpcore.AsyncNetworkBackend:
                     return await super().connect_tcp(address, port, seconds, local_address, socket_options)
                 except (httpcore.NetworkError, httpcore.ConnectTimeout) as failed:
                     error = failed
-            raise error or httpcore.ConnectError("the name stands for no address")
+            raise error or httpcore.ConnectError("the name does not resolve")
 
     return PublicBackend()
 

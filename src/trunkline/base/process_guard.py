@@ -180,7 +180,7 @@ class Guard:
         for line in lines:
             if not self._tell(line):
                 self._discard()
-                raise BlockingIOError("the watchdog does not read what it is told")
+                raise BlockingIOError("the watchdog does not read its input")
 
     def _tell(self, line: str) -> bool:
         """Write one line; `False` when the watchdog is gone (nobody else has the pipe's other end) or stuck."""

@@ -29,7 +29,7 @@ MOST_ASKED = 8
 #: Those that come after them. Whoever asks for more does not listen.
 MOST_LATER = 100
 
-NOBODY_LEFT = "Nobody is left to answer"
+NOBODY_LEFT = "There is nobody left to answer"
 TOO_MANY = "Too many questions wait for an answer"
 
 

@@ -135,7 +135,7 @@ class Bridge:
         conversations = tuple(self._conversations.values())
         await asyncio.gather(*(conversation.close(why) for conversation in conversations))
         if not await self.outbox.drained(DRAIN_SECONDS):
-            logger.warning("some messages are not delivered yet; the next start goes on with them")
+            logger.warning("some messages are not delivered yet; the next start will deliver them")
         await self.outbox.close()
         await self.platform.close()
 

@@ -20,12 +20,12 @@ NAMES: tuple[Name, ...] = get_args(Name)
 URGENT: frozenset[Name] = frozenset(("stop", "deny", "status", "help"))
 
 HELP = """\
-`/stop` ends the answer and drops what waits
-`/new` begins a new session
-`/status` tells what is going on
-`/agent [NAME]` lists the agents, or changes to one
-`/approve [ID] [always]` lets the agent do what it asks
-`/deny [ID] [REASON]` does not
+`/stop` ends the answer and drops waiting messages
+`/new` starts a new session
+`/status` shows what is going on
+`/agent [NAME]` lists the agents, or switches to one
+`/approve [ID] [always]` allows what the agent asks for
+`/deny [ID] [REASON]` refuses it
 `/show [ID]` shows all of what it asks, where a part was left out
 `/grants` tells what needs no approval any more; `/grants revoke NUMBER`, or `all`, takes it back
 `/retry` asks again what failed or was interrupted last; `/retry ID` a certain one

@@ -12,7 +12,7 @@ from trunkline.chat.platform import Inbound
 from trunkline.chat.retry import CannotRetry
 from trunkline.chat.senders import Senders
 
-NOT_AN_APPROVER = "You may not answer this: only people named by the bridge's owner may."
+NOT_AN_APPROVER = "Only people named by the bridge's owner may answer this."
 
 
 class Control:

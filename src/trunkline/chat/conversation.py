@@ -37,7 +37,7 @@ _TYPING_SHARE = 0.8
 #: Messages of somebody who is never refused that wait here, before no more are read.
 MOST_PATIENT = 1000
 
-NEW_MAY_HELP = "This has happened twice. `/new` begins a new session, which may help."
+NEW_MAY_HELP = "This has happened twice. `/new` starts a new session, which may help."
 
 
 class ChatConversation:
@@ -298,7 +298,7 @@ class ChatConversation:
             else:
                 self._queue_told = self.channel.post(text)
         except ConfigError as error:
-            logger.error("a message was taken, but the queue could not be told: %s", error)
+            logger.error("a message was accepted, but the queue could not be notified: %s", error)
 
     async def _type(self) -> None:
         """Show that the answer is being written, as long as it is."""

@@ -93,7 +93,7 @@ class ChatTurn:
         message = await self.unless_stopped(self._message())
         view, is_dead = await self._answered(message)
         if is_dead:
-            forgotten = f"The agent does not know the earlier session any more. {DEAD_SESSION}"
+            forgotten = f"The agent no longer knows the earlier session. {DEAD_SESSION}"
             await lasting(lambda: self._channel.remark(forgotten))
             await self._chat_session.forget()
             view, _ = await self._answered(message)

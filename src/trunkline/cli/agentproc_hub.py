@@ -104,7 +104,7 @@ def show(name: str) -> None:
     default=".",
     help="The directory (default: here).",
 )
-@click.option("--force", is_flag=True, help="Replace a file that is there already.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 def install(name: str, directory: str, force: bool) -> None:
     """Write the profile NAME into the file NAME.yaml, to be changed and run as your own.
 
@@ -120,7 +120,7 @@ def install(name: str, directory: str, force: bool) -> None:
     try:
         _write(path, text, force=force)
     except FileExistsError:
-        raise click.ClickException(f"`{path}` is there already. Use `--force` to replace it, or `--to DIR`.") from None
+        raise click.ClickException(f"`{path}` already exists. Use `--force` to replace it, or `--to DIR`.") from None
     except OSError as error:
         raise click.ClickException(f"`{path}` cannot be written: {error.strerror}.") from None
     click.echo(path)
@@ -147,7 +147,7 @@ def run(profile: str, arguments: tuple[str, ...]) -> None:
     _text(profile)
     if any(each.partition("=")[0] == "--profile" for each in arguments):
         raise click.UsageError(
-            "NAME is the profile, so `--profile` cannot be given too. For a file: `trunkline agentproc run`."
+            "NAME is the profile, so `--profile` cannot be given as well. For a file: `trunkline agentproc run`."
         )
     agentproc_run.main(["--profile", profile, *arguments])
 

@@ -197,7 +197,7 @@ class _Command:
         from trunkline.wires.agentproc import failures
 
         what = "" if self._signals else f"{failures.describe(self._profile, EXIT_TIMED_OUT, True, '')} "
-        return f"{what}Standard output was not read for {LAST_WRITE_SECONDS:g} s then, so the rest of it is left out."
+        return f"{what}Standard output was not read for {LAST_WRITE_SECONDS:g} s then, so the rest of it is lost."
 
     def _hear(self, said: Said) -> None:
         if isinstance(said, Partial):
@@ -224,7 +224,7 @@ class _Command:
             self._asker.ask(request)
             return
         self._warn(f"denied: the agent wants to use `{request.tool_name}`, and there is nobody to ask")
-        self._run.respond(PermissionResponse(request.request_id, "deny", "nobody can be asked"))
+        self._run.respond(PermissionResponse(request.request_id, "deny", "there is nobody to ask"))
 
     def _is_attended(self) -> bool:
         """Whether there is a person who sees a question and can answer it."""
@@ -237,7 +237,7 @@ class _Command:
         if self._warnings <= MAX_WARNINGS:
             _complain(text)
         elif self._warnings == MAX_WARNINGS + 1:
-            _complain("more warnings are left out")
+            _complain("more warnings are not shown")
 
     def _log(self, data: bytes) -> None:
         """What the agent writes to its standard error."""

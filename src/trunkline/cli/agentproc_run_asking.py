@@ -31,7 +31,7 @@ _CHUNK_BYTES = 1 << 16
 #: What asks for all of a request of which only a part is shown.
 _VIEW = (b"v", b"view")
 
-_NO_ONE_LEFT = "nobody answers any more"
+_NO_ONE_LEFT = "there is nobody to answer any more"
 
 
 class Asker(Protocol):
@@ -92,15 +92,15 @@ class InLines:
 
     def _take(self, line: bytes | OverlongLine) -> None:
         if isinstance(line, OverlongLine):
-            self._warn(f"a line of standard input was left out: it is longer than {MAX_ANSWER} bytes")
+            self._warn(f"a line of standard input was ignored: it is longer than {MAX_ANSWER} bytes")
             return
         try:
             response = decode_response(line)
         except RemoteProtocolError as error:
-            self._warn(f"a line of standard input was left out: {error}")
+            self._warn(f"a line of standard input was ignored: {error}")
             return
         if response.request_id not in self._waiting:
-            self._warn("a `permission_response` was left out: no request that was written waits for it")
+            self._warn("a `permission_response` was ignored: no request is waiting for it")
             return
         self._waiting.remove(response.request_id)
         self._respond(response)
@@ -126,7 +126,7 @@ class AtTerminal:
 
     def withdraw(self, request_id: str) -> None:
         self._withdrawn.add(request_id)
-        self._show("\nThe agent does not wait for that any more: press Enter.\n")
+        self._show("\nThe agent is no longer waiting for that: press Enter.\n")
 
     def _decide(self) -> None:
         lines = _lines()

@@ -88,7 +88,7 @@ Options can also be given as environment variables: --mode is TRUNKLINE_MODE,
         default="auto",
         help="how the bridge talks: variables and lines (0.1), JSON lines (0.4), or what it begins with (default)",
     )
-    add("--no-fetch", action="store_true", help="do not fetch attachments from the web: tell the agent where they are")
+    add("--no-fetch", action="store_true", help="do not download attachments: pass their addresses to the agent")
     add(
         "--allow-private-urls",
         action="store_true",

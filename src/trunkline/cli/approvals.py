@@ -108,7 +108,7 @@ def approve(approval: str, always: bool, as_json: bool) -> None:
 
 @command.command("deny", short_help="Do not let it be done.")
 @_approval
-@click.option("--reason", metavar="TEXT", help="Why: the agent is told.")
+@click.option("--reason", metavar="TEXT", help="The reason, which the agent is given.")
 @_as_json
 @explained
 def deny(approval: str, reason: str | None, as_json: bool) -> None:

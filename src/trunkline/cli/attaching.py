@@ -31,7 +31,7 @@ STOP_SECONDS = 0.5
 #: With these codes it ends after the signals that a bridge stops it with.
 _STOPPED = (128 + signal.SIGTERM, 128 + signal.SIGINT)
 
-GONE = "The exchange is gone: it closed the connection. The session is there when it runs again."
+GONE = "The exchange closed the connection. The session is kept until it runs again."
 
 
 def relay(
@@ -68,7 +68,7 @@ def relay(
 def not_heeded(options: Iterable[str]) -> None:
     """Say on standard error which options have no meaning here."""
     for name in options:
-        told = f"Warning: `--{name.replace('_', '-')}` is not heeded with `--attach`: the exchange's file says that.\n"
+        told = f"Warning: `--{name.replace('_', '-')}` is ignored with `--attach`: the exchange's file sets it.\n"
         write_or_drop(2)(told.encode(errors="replace"))
 
 

@@ -111,7 +111,7 @@ def run(platforms: tuple[str, ...], agent: str | None, allow: tuple[str, ...], w
     sys.exit(run_to_its_end(lambda: _guarded(_run(found, chosen))))
 
 
-@command.command("check", short_help="Tell what `run` would do, and what is missing.")
+@command.command("check", short_help="Show what `run` would do, and what is missing.")
 @_settled
 @_explained
 def check(platforms: tuple[str, ...], agent: str | None, allow: tuple[str, ...], workspace: str | None) -> None:

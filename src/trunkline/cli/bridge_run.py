@@ -131,7 +131,9 @@ async def _served(serving: list[asyncio.Task[None]], ends: _Ends) -> bool:
             error = task.exception()
             if error is not None:
                 failed = True
-                logger.error("a platform cannot go on: %s", error, exc_info=None if isinstance(error, Fault) else error)
+                logger.error(
+                    "a platform cannot continue: %s", error, exc_info=None if isinstance(error, Fault) else error
+                )
     for task in pending:
         task.cancel()
     await asyncio.gather(*pending, return_exceptions=True)

@@ -302,7 +302,7 @@ class _Output:
             self._tell(f"Error: {unwritten(self._writer.error)}")
         if self._denied and not self._quiet:
             names = ", ".join(sorted(set(self._denied)))
-            self._tell(f"Nobody could be asked about {names}. Allow it with `--allow`, `--mode` or `--auto-approve`.")
+            self._tell(f"There was nobody to ask about {names}. Allow it with `--allow`, `--mode` or `--auto-approve`.")
         if self._trace and self._diagnostics is not None and self._form == "text":
             self.note(trace.way(self._diagnostics, self._sound_seconds))
         elif usage is not None and usage.known and not self._quiet:

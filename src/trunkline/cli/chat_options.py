@@ -63,7 +63,7 @@ keeping: Callable[[Callable[..., Any]], Callable[..., Any]] = all_of(
         is_flag=False,
         flag_value=LATEST,
         shell_complete=_complete_session,
-        help="Go on with a session; without an id, or with `latest`, with the one used last in this workspace.",
+        help="Continue a session; without an id, or with `latest`, the one used last in this workspace.",
     ),
     click.option(
         "--anyway",
@@ -104,7 +104,7 @@ def _kept(*sound: str) -> tuple[Callable[[Callable[..., Any]], Callable[..., Any
 def tracing_as(*sound: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """What is told and kept of each turn. `sound`: names of the flag with the file."""
     return all_of(
-        click.option("--trace", is_flag=True, help="Tell which way each turn took, where the agent is a graph."),
+        click.option("--trace", is_flag=True, help="Show the path of each turn, if the agent is a graph."),
         *_kept(*sound),
     )
 
@@ -112,7 +112,7 @@ def tracing_as(*sound: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
 tracing = tracing_as("--sound")
 tracing_unless: Callable[[Callable[..., Any]], Callable[..., Any]] = all_of(
     click.option(
-        "--trace/--no-trace", default=True, show_default=True, help="Tell which way each turn took through the graph."
+        "--trace/--no-trace", default=True, show_default=True, help="Show the path of each turn through the graph."
     ),
     *_kept("--sound"),
 )

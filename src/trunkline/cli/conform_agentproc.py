@@ -28,7 +28,7 @@ _BRIDGE_EXAMPLE = (
 @click.option("--bridge", is_flag=True, help="The command is a bridge, with places such as {profile} and {message}.")
 @click.option("--protocol", type=click.Choice(DIALECTS), help="What the agent speaks; 0.1 unless given.")
 @click.option("--output", type=click.Choice(["auto", "text", "json"]),
-              help="How a bridge tells: text, or an object on the last line. Found out unless given.")  # fmt: skip
+              help="How a bridge reports: text, or an object on the last line. Detected by default.")  # fmt: skip
 @click.option("--show-prompts", is_flag=True, help="Print what the kit says to an agent, as TOML; run nothing.")
 @click.option("--prompts", type=click.Path(path_type=Path), metavar="FILE.toml", help="Say it in other words.")
 @click.option("--prompt", "words", multiple=True, metavar="NAME=TEXT", help="Say one thing in other words.")
@@ -136,4 +136,4 @@ def _bridge(asked: _Asked) -> None:
 def _refuse(what: str, options: Mapping[str, object]) -> None:
     for option, value in options.items():
         if value:
-            raise click.UsageError(f"`{option}` means nothing for {what}; leave it out.")
+            raise click.UsageError(f"`{option}` has no meaning for {what}; leave it out.")

@@ -10,7 +10,7 @@ from trunkline.cli import conform_run
 DEFAULT_TIMEOUT = 45.0
 
 _EXAMPLE = "trunkline conform jsonstream-host -- my-host --agent {agent} --prompt {prompt}"
-_LACKING = "a host that is told what to say on its standard input (without `{prompt}`)"
+_LACKING = "a host that reads messages from standard input (without `{prompt}`)"
 
 
 @click.command("jsonstream-host", short_help="Test a host that drives JSON stream agents.")

@@ -59,7 +59,7 @@ def options(example: str) -> Callable[[Callable[..., None]], Callable[..., None]
         click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the conversations included."),
         click.option("--report", "reports", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
                      help="Also write a report; FILE ends in .json or .md."),
-        click.option("--strict", is_flag=True, help="Exit with 1 for a SHOULD that did not pass, too."),
+        click.option("--strict", is_flag=True, help="Exit with 1 also if a SHOULD did not pass."),
         click.option("--jobs", type=click.IntRange(min=1), default=DEFAULT_JOBS, show_default=True, metavar="N",
                      help="Checks that run at the same time."),
     )  # fmt: skip
@@ -160,7 +160,7 @@ class _NotRun(click.ClickException):
 def argv(target: Sequence[str], example: str) -> tuple[str, ...]:
     """The command, with the files that it names made absolute: it runs in a directory of its own."""
     if not target:
-        raise click.UsageError(f"Name the command to test behind `--`: {example}")
+        raise click.UsageError(f"Name the command to test after `--`: {example}")
     return tuple(os.path.abspath(word) if os.path.isfile(word) else word for word in target)
 
 

@@ -142,7 +142,7 @@ def _cast(pairs: _Pairs, owner_key: str | None, no_owner: bool) -> Cast:
 
     if pairs.agent is not None:
         if owner_key:
-            raise click.UsageError("`--owner-key` registers agents of its own; leave out `--agent-id`, or the key.")
+            raise click.UsageError("`--owner-key` registers its own agents; leave out `--agent-id`, or the key.")
         return Given(pairs.agent, pairs.peer, pairs.other)
     if no_owner or pairs.peer or pairs.other:
         raise click.UsageError("Give an agent to play with: `--agent-id` and `--runner-token`.")
@@ -157,5 +157,5 @@ def _announce(url: str, agent: CastAgent | None, owner_key: str | None, yes: boo
     text = _GIVEN if agent else _KEYED if owner_key else _OWN
     told = text.format(url=url, agent=agent.id if agent else "")
     if not yes and not is_loopback(urlsplit(url).hostname or ""):
-        raise click.UsageError(f"{told} Say `--yes` if that is all right there.")
+        raise click.UsageError(f"{told} Add `--yes` if that is all right there.")
     click.echo(told, err=True)

@@ -85,7 +85,7 @@ def _target(
     try:
         serving.address(address, public=yes)
     except ConfigError:
-        raise click.UsageError(f"{_HOSTILE.format(host=host)} Say `--yes` if that is all right there.") from None
+        raise click.UsageError(f"{_HOSTILE.format(host=host)} Add `--yes` if that is all right there.") from None
     engine = InferenceEngine.LLAMA_CPP if model else InferenceEngine.MOCK
     token = os.environ.get(TOKEN_VARIABLE, "")
     return Target(host, port, timeout, token, model, engine, storage_root, not no_mock)

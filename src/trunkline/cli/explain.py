@@ -54,7 +54,7 @@ def as_text(story: dict[str, Any]) -> str:
     about = story["session"]
     lines = [f"{label:9}  {printable_line(value)}" for label, value in _head(about, story["people"])]
     if story["left_out"]:
-        lines += ["", f"({story['left_out']} entries before these are left out.)"]
+        lines += ["", f"({story['left_out']} earlier entries are not shown.)"]
     turn = None
     for entry in story["timeline"]:
         if entry["turn"] and entry["turn"] != turn:
@@ -90,7 +90,7 @@ def page(story: dict[str, Any]) -> str:
         f"<td class=m>{_shown(entry['kind'].replace('_', ' '))}</td><td class=t>{_shown(entry['text'])}</td></tr>"
         for entry in story["timeline"]
     )
-    left_out = f"<p>{story['left_out']} entries before these are left out.</p>" if story["left_out"] else ""
+    left_out = f"<p>{story['left_out']} earlier entries are not shown.</p>" if story["left_out"] else ""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
         f"</head><body><h1>{title}</h1><table>{head}</table>"

@@ -39,7 +39,7 @@ def complete_graph(context: click.Context, parameter: click.Parameter, incomplet
     type=click.Choice(_ENGINES),
     default="mock",
     show_default=True,
-    help="`mock` needs no model and repeats what it hears; `local` runs real models, downloaded on first use.",
+    help="`mock` needs no model and repeats the message; `local` runs real models, downloaded on first use.",
 )
 @click.option(
     "--model",

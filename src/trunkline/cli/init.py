@@ -56,7 +56,7 @@ def _at_a_terminal() -> bool:
 
 
 def _is_there(file: str) -> str:
-    return f"`{file}` is there already, and is not overwritten. Name another: `trunkline init FILE`."
+    return f"`{file}` already exists and is not overwritten. Name another: `trunkline init FILE`."
 
 
 def _asked(default: Answers) -> Answers:

@@ -46,7 +46,7 @@ def connect(name: str, seconds: float = CONNECT_SECONDS) -> socket.socket:
         connection = local_socket.connected(place, name, seconds)
     except OSError:
         raise ConfigError(
-            f"No exchange runs here: nobody answers in `{paths.homely(place)}`.",
+            f"No exchange is running here: nothing answers in `{paths.homely(place)}`.",
             hint="Start it with `trunkline up`, or go to the directory of its `trunkline.toml`.",
         ) from None
     try:

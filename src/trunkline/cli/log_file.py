@@ -25,4 +25,4 @@ class LogFile(WatchedFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # its name in `logging`
         if not self._told:
             self._told = True
-            serving.told(f"The log cannot be written to `{self.baseFilename}` any more.")
+            serving.told(f"The log can no longer be written to `{self.baseFilename}`.")

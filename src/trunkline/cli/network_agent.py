@@ -51,7 +51,7 @@ def list_all(url: str, key_file: str | None, as_json: bool) -> None:
 
 @command.command("update", short_help="Change an agent's handle, provider or model.")
 @click.argument("agent", metavar="AGENT")
-@click.option("--handle", metavar="NAME", help="What it is called: letters and digits.")
+@click.option("--handle", metavar="NAME", help="Its name: letters and digits.")
 @click.option("--provider", metavar="NAME", help="Who provides its model; SCRIPTED: it has none.")
 @click.option("--model", metavar="NAME", help="Its model.")
 @click.option("--base-url", metavar="URL", help="Where its LiteLLM is; with the provider LITELLM only.")

@@ -98,9 +98,9 @@ def show(slug: str, url: str, key_file: str | None, as_json: bool) -> None:
 @click.option("--description", metavar="TEXT", help="What it is (Markdown); empty: none.")
 @click.option("--repository", metavar="URL", help="Its repository on GitHub; empty: none.")
 @contract_options(
-    contract="Add a contract, or give the one of that name another address; may be given several times.",
-    abi="The ABI of a contract that is there or is added, as JSON or in a build artefact.",
-    source="The source of a contract that is there or is added.",
+    contract="Add a contract, or change the address of the one with that name; may be repeated.",
+    abi="The ABI of a contract, existing or added, as JSON or in a build artefact.",
+    source="The source of a contract, existing or added.",
 )
 @click.option("--rename-contract", "renamed", type=Pair(), multiple=True, metavar="NAME=NEW", help="Rename a contract.")
 @click.option(
@@ -139,7 +139,7 @@ def update(
     one_standard_input(abis, sources, key_file)
     wanted = _wanted(contracts, abis, sources, renamed)
     if both := wanted.keys() & set(removed):
-        raise click.UsageError(f"`--remove-contract`: `{printable(min(both))}` is to be changed, too.")
+        raise click.UsageError(f"`--remove-contract`: `{printable(min(both))}` is also to be changed.")
     if not (about or wanted or removed):
         raise click.UsageError("Say what to change: `--description`, `--repository`, `--contract`, or another option.")
     if removed:

@@ -93,7 +93,7 @@ def show(
 @click.argument("agent", metavar="AGENT")
 @click.argument("secret", required=False, type=_name, metavar="[NAME]")
 @click.option("--file", "path", metavar="FILE", help="Read the secret from a file; `-`: standard input.")
-@click.option("--replace", is_flag=True, help="Keep nothing of what is there; the password may be another one.")
+@click.option("--replace", is_flag=True, help="Discard what is kept; the password may be a new one.")
 @password_option
 @asking.asking
 def set_some(
@@ -199,7 +199,7 @@ def _unsealed(owner: Owner, kept: dict[str, Any], password: str) -> dict[str, st
         return owner.unseal(kept, password)
     except ConfigError as error:
         if error.hint is None:
-            error.say(hint="`secrets set --replace` begins anew, without what is kept.")
+            error.say(hint="`secrets set --replace` starts over, without what is kept.")
         raise
 
 

@@ -153,7 +153,7 @@ class OfAnotherDirectory(ConfigError):
     def __init__(self, session: str, workspace: str) -> None:
         super().__init__(
             f"Session `{session}` belongs to the directory `{workspace}`.",
-            hint="Go there, name it with `--workspace`, or go on from here with `--anyway`.",
+            hint="Go there, name it with `--workspace`, or continue here with `--anyway`.",
         )
 
 

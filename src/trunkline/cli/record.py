@@ -31,7 +31,7 @@ _LEFT_OUT = {
 @click.command("record")
 @click.argument("session", metavar="SESSION", shell_complete=value_completion.sessions)
 @click.option("-o", "--output", metavar="FILE", type=click.Path(), help="Where to write it (default: standard output).")
-@click.option("--json", "as_json", is_flag=True, help="With -o: tell in JSON what was written.")
+@click.option("--json", "as_json", is_flag=True, help="With -o: report in JSON what was written.")
 @explained
 def command(session: str, output: str | None, as_json: bool) -> None:
     """Write the session SESSION of the exchange as a script.

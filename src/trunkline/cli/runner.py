@@ -212,7 +212,7 @@ def approvals(url: str, secret_file: str | None, as_json: bool) -> None:
     click.echo("\n`trunkline runner approve ID` has one sent, `trunkline runner deny ID` does not.")
 
 
-@command.command("log", short_help="Show what an agent said to its runner, and what it was told.")
+@command.command("log", short_help="Show what an agent said to its runner, and the answers.")
 @click.argument("agent_id", required=False, metavar="[AGENT]")
 @click.option("--limit", type=click.IntRange(1, MOST_LOG), default=50, show_default=True, help="How many at most.")
 @_asking

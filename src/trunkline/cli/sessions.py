@@ -269,7 +269,7 @@ def fork(session: str, at: int | None, as_json: bool) -> None:
 @_as_json
 @explained
 def handover(session: str, to: str, as_json: bool) -> None:
-    """Let another agent go on with SESSION of the exchange that runs here.
+    """Hand the session over to another agent with SESSION of the exchange that runs here.
 
     It is told what was said, what tools gave and which files were touched, in a new session; the old one stays. Prints
     `{"id", "agent"}` of the new session.

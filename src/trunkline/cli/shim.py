@@ -45,7 +45,9 @@ def command(directory: str, force: bool) -> None:
     path = Path(directory) / NAME
     try:
         if not force and is_foreign(path):
-            raise click.ClickException(f"`{path}` is there already, and is not ours. Use --force to replace it.")
+            raise click.ClickException(
+                f"`{path}` already exists and was not made by Trunkline. Use --force to replace it."
+            )
         write(path)
     except OSError as error:
         raise click.ClickException(f"`{path}` cannot be written: {error.strerror or error}.") from error
@@ -88,7 +90,7 @@ def write(path: Path) -> None:
 
 def launcher(python: str = sys.executable) -> str:
     """The text of the launcher, for one Python."""
-    gone = f"`{python}` is gone. Run `trunkline shim` of the new installation again."
+    gone = f"`{python}` no longer exists. Run `trunkline shim` of the new installation again."
     event = {"type": "error", "msg_id": None, "error": {"code": "config_error", "message": gone, "retryable": False}}
     places = {
         "@PYTHON@": shlex.quote(python),

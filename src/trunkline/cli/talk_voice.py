@@ -198,7 +198,7 @@ class TerminalVoice:
         try:
             if microphone is not None:
                 await self._follow(microphone)
-                raise ConfigError("The microphone is gone.")
+                raise ConfigError("The microphone was disconnected.")
             await self._play()
         except Fault as fault:
             self.ended(fault)

@@ -28,7 +28,7 @@ Kind = Literal["turn", "user", "agent", "thinking", "tool", "output", "note", "f
 #: Characters of a conversation that another agent is told. They are in each of its requests, and compaction leaves
 #: them alone: about an eighth of a usual window.
 MOST_DIALOGUE = 100_000
-_CUT = "(What was said before that is left out.)"
+_CUT = "(Earlier parts of the conversation are not shown.)"
 
 
 class TranscriptBlock(Value):

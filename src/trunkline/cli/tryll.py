@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 DEFAULT_LISTEN = str(settings_of("tryll")["listen"].default)
 #: Objects after which a process that serves looks for garbage, and how often it looks further.
 _THRESHOLDS = (10_000, 10, 10)
-_PUBLIC = "Add `--public` if they may, and set TRUNKLINE_TRYLL_TOKEN, or say `--no-token` in a network that you trust."
+_PUBLIC = "Add `--public` if they may, and set TRUNKLINE_TRYLL_TOKEN, or use `--no-token` in a network that you trust."
 _EVERYBODY = "Whoever reaches this address can use the server: `--no-token` lets everybody in."
 #: Whose log there is. What others log may hold what agents and their tools say.
 _LOGGERS = ("trunkline.wires.tryll", "trunkline.agents.graph")
@@ -107,7 +107,7 @@ def command() -> None:
     "tryll",
     "mode",
     type=click.Choice(list(MODES)),
-    help="What the agents may do unasked. Nobody can be asked: what it does not allow is denied.",
+    help="What the agents may do without approval. Everything else is denied: there is nobody to ask.",
 )
 @click.option("--allow", metavar="TOOLS", default="", help="Tools that they may use in any mode, separated by commas.")
 @click.option(
@@ -271,7 +271,7 @@ def _token(found: EffectiveConfig) -> str:
     if found["public"] and not token:
         raise ConfigError(
             "An address that others reach needs a token.",
-            hint="Set TRUNKLINE_TRYLL_TOKEN, and tell it to clients; or say `--no-token` in a network that you trust.",
+            hint="Set TRUNKLINE_TRYLL_TOKEN, and give it to clients; or use `--no-token` in a network that you trust.",
         )
     return token
 

@@ -39,7 +39,7 @@ _PAUSES = (100, 5000)
     "--stt",
     default="",
     metavar="NAME",
-    help="The model that hears, such as whisper-base.",
+    help="The speech recognition model, such as whisper-base.",
     shell_complete=models(HEARS, "mock"),
 )
 @click.option(

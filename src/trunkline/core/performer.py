@@ -235,7 +235,7 @@ class Performer:
         try:
             await _bounded(self._agent.decide(call_id, decision), DECIDE_SECONDS, "The agent")
         except Exception as error:
-            logger.exception("the agent could not be told a decision")
+            logger.exception("the agent could not be given a decision")
             self.apply(self._turns.fail(turn, faults.of(error)))
         else:
             self.apply(self._turns.resolved(turn, call_id))

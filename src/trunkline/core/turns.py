@@ -62,7 +62,7 @@ SHOWN_CHARS = 80
 STOPPED = "Stopped by user"
 CLOSED = "The session was closed"
 DENIED = "User denied"
-NOBODY_TO_ASK = "Not allowed by the approval policy, and nobody can be asked"
+NOBODY_TO_ASK = "Not allowed by the approval policy, and there is nobody to ask"
 DROPPED = "Stopped before this message was answered"
 
 #: What becomes of a message that comes in the middle of a turn: it waits, is refused, or is forgotten.

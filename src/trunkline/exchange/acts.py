@@ -1,5 +1,5 @@
-"""What people and processes did with a session, besides what is in its log: who joined and left, which process woke it,
-what was made of it. `exchange.explaining` tells it.
+"""What people and processes did with a session, apart from what is in its log: who joined and left, which process woke
+it, what was made from it. `exchange.explaining` includes it in its account.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from trunkline.store.database import Database, Transaction
 
 What = Literal["woken", "let_go", "joined", "left", "forked", "forked_from", "handed_over", "handed_over_from"]
 
-#: Of one session. Clients that come and go every second must not fill the disk; the newest tell the most.
+#: Per session. Clients that come and go every second must not fill the disk, and the newest acts matter most.
 MOST_KEPT = 1000
-#: Of what was done to what.
+#: The longest description of what was done.
 LONGEST_DETAIL = 500
 
 
 class Act(Value):
-    """One of them. `at` is milliseconds since 1970; `seq` the last event that there was by then."""
+    """One act. `at` is in milliseconds since 1970; `seq` is the number of the last event at that time."""
 
     at: int
     seq: int
@@ -36,7 +36,7 @@ class Acts:
         self._clock = clock
 
     async def add(self, session: str, seq: int, what: What, person: str = "", detail: str = "") -> None:
-        """Note one. Of a session that is gone, nothing is noted."""
+        """Note an act. Nothing is noted for a session that no longer exists."""
         values = (session, self._clock(), seq, what, person, detail[:LONGEST_DETAIL])
 
         def write(tx: Transaction) -> None:
@@ -52,6 +52,6 @@ class Acts:
         await self._database.write(write)
 
     async def of(self, session: str) -> list[Act]:
-        """Those of a session, oldest first."""
+        """The acts of a session, oldest first."""
         sql = "SELECT at, seq, what, person, detail FROM act WHERE session = ? ORDER BY number"
         return [Act(**row) for row in await self._database.read(lambda tx: tx.all(sql, (session,)))]

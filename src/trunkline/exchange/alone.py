@@ -1,4 +1,4 @@
-"""There is one `trunkline up`, and one exchange, for one home: what is kept there belongs to one process."""
+"""A home has only one `trunkline up` or exchange at a time: what is kept there belongs to one process."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from trunkline.base import paths
 from trunkline.core.faults import ConfigError
 from trunkline.store import locks
 
-_ANOTHER_UP = "With another TRUNKLINE_HOME a second one can run beside it."
+_ANOTHER_UP = "With another TRUNKLINE_HOME a second one can run alongside it."
 _ANOTHER_HOME = "Name another `home` in its file."
-_ANOTHER_EXCHANGE = "With another `home` in its file a second one can run beside it."
+_ANOTHER_EXCHANGE = "With another `home` in its file a second one can run alongside it."
 
 
 def up_home() -> str:
@@ -22,13 +22,13 @@ def up_home() -> str:
 
 @contextmanager
 def alone(home: str | None = None) -> Iterator[None]:
-    """Be the only one in a home as long as the block lasts; however the process ends, the next one can be.
+    """Hold a home exclusively for the duration of the block; it is released however the process ends.
 
     Args:
-        home: that of an exchange; that of `trunkline up`, if left out.
+        home: that of an exchange; defaults to that of `trunkline up`.
 
     Raises:
-        ConfigError: another one runs, or the home cannot be used.
+        ConfigError: another process holds it, or the home cannot be used.
     """
     hint = _ANOTHER_UP if home is None else _ANOTHER_EXCHANGE
     home = up_home() if home is None else home

@@ -1,7 +1,7 @@
 """Approvals as rows: each is asked once and answered once, and outlives the process.
 
-What decides is the session: it takes one answer for a call, and that is in its log before the agent hears of it. The
-rows follow the log. They are where people look, and what tells an exchange after a restart who was being asked.
+The session decides: it accepts one answer per call, and logs it before the agent sees it. The rows follow the log.
+People look at them, and after a restart they tell the exchange which answers are still awaited.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from trunkline.store.database import Database, Row, Transaction
 
 State = Literal["pending", "approved", "denied", "closed"]
 
-#: The most that are listed at once.
+#: The most approvals in one list.
 MOST_LISTED = 1000
 
 _FIELDS = (
@@ -29,7 +29,7 @@ _FIELDS = (
 
 
 class Approval(Value):
-    """One question, and what became of it. Times are milliseconds since 1970."""
+    """One question and its outcome. Times are in milliseconds since 1970."""
 
     id: str
     session: str
@@ -49,11 +49,11 @@ class Approval(Value):
 
 
 class AlreadyDecided(UnknownCall):
-    """Somebody was faster, or the call is over."""
+    """Somebody else answered first, or the call is over."""
 
     def __init__(self, approval: Approval) -> None:
         if approval.state == "closed":
-            text = f"Nobody needs to answer any more: {approval.reason or 'the call is over.'}"
+            text = f"It no longer needs an answer: {approval.reason or 'the call is over.'}"
         else:
             text = f"It was {approval.state} already, by {approval.decided_by or 'nobody'}."
         super().__init__(text)
@@ -75,7 +75,7 @@ class ApprovalStore:
         self._clock = clock
 
     async def asked(self, session: str, agent: str, turn: int, request: ToolRequested) -> Approval:
-        """A person is to decide on a call. The row of a call that was asked about before is the same."""
+        """A person has to decide on a call. If it was asked about before, its row is reused."""
         row = (
             new_id(), session, agent, turn, request.call_id, request.name, request.category, request.description,
             jsontext.dumps(dict(request.args)).decode(), digest(request), self._clock(), "pending",
@@ -101,7 +101,7 @@ class ApprovalStore:
     async def answered(
         self, session: str, turn: int, call_id: str, *, approved: bool, by: str, reason: str | None = None
     ) -> None:
-        """The session took an answer. A row that has one keeps it."""
+        """The session accepted an answer. A row that already has one keeps it."""
         await self._settle(session, turn, call_id, "approved" if approved else "denied", by, reason)
 
     async def explained(self, id: str, reason: str) -> None:
@@ -110,11 +110,11 @@ class ApprovalStore:
         await self._database.write(lambda tx: tx.execute(sql, (reason, id)))
 
     async def ended(self, session: str, turn: int, call_id: str | None, reason: str) -> None:
-        """The call, or with None the whole turn, is over: whoever is still asked need not answer any more."""
+        """The call, or with None the whole turn, is over: an answer is no longer needed."""
         await self._settle(session, turn, call_id, "closed", None, reason)
 
     async def close_all(self, session: str, reason: str, *, but: frozenset[tuple[int, str]] = frozenset()) -> None:
-        """Nobody waits any more in a session, except for these calls by turn and id."""
+        """In this session only these calls, by turn and id, still await an answer."""
 
         def write(tx: Transaction) -> None:
             pending = tx.all(
@@ -130,12 +130,12 @@ class ApprovalStore:
         await self._database.write(write)
 
     async def get(self, id: str) -> Approval | None:
-        """One of them."""
+        """The approval with that id."""
         row = await self._database.read(lambda tx: tx.one(f"SELECT {_FIELDS} FROM approval WHERE id = ?", (id,)))
         return None if row is None else _approval(row)
 
     async def found(self, state: State | None = None, session: str | None = None) -> list[Approval]:
-        """The latest of them, oldest first."""
+        """The latest approvals, oldest first."""
         where, values = ["1 = 1"], []
         for column, value in (("state", state), ("session", session)):
             if value is not None:
@@ -149,13 +149,13 @@ class ApprovalStore:
         return [_approval(row) for row in reversed(rows)]
 
     async def count_pending(self) -> int:
-        """How many wait for an answer."""
+        """How many await an answer."""
         sql = "SELECT COUNT(*) AS count FROM approval WHERE state = 'pending'"
         row = await self._database.read(lambda tx: tx.one(sql))
         return int((row or {"count": 0})["count"])
 
     async def sessions_waiting(self) -> list[str]:
-        """The sessions in which somebody is asked."""
+        """The sessions that await an answer."""
         sql = "SELECT DISTINCT session FROM approval WHERE state = 'pending' ORDER BY session"
         return [str(row["session"]) for row in await self._database.read(lambda tx: tx.all(sql))]
 

@@ -1,7 +1,6 @@
 """Programs that hosts spawn with `--attach`, at the socket in the exchange's home: each joins a session.
 
-`base.attach` says how they talk; `exchange.lines` has a module for each wire. A session that they join goes on when
-they leave.
+`base.attach` defines how they talk; `exchange.lines` has a module for each wire. The session continues when they leave.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from trunkline.exchange.people import LOCAL
 
 logger = logging.getLogger(__name__)
 
-#: How long a client may take to say who it is. It is a program on this machine, which has that ready.
+#: How long a client may take to identify itself. It is a program on this machine, and has that ready.
 HEADER_SECONDS = 10.0
-#: Clients at a time: each is a process of this user's, and open files are few.
+#: Clients at a time: each is a process of this user, and open files are limited.
 MAX_CLIENTS = 500
 
-#: What an exception says that nobody foresaw is for whoever reads the log.
+#: Shown instead of an unexpected exception, whose text is only for the log.
 FAILED = "The exchange failed. Its log says why."
 
-#: In place of a session's id: the newest.
+#: Instead of a session's id: the newest session.
 LATEST = "latest"
 
 Serve = Callable[[Exchange, LiveSession, AttachHeader, LocalConnection], Awaitable[AttachEnding]]
@@ -41,10 +40,10 @@ _LINES: dict[str, Serve] = {"jsonstream": jsonstream.serve, "agentproc": agentpr
 
 @asynccontextmanager
 async def attach_socket(exchange: Exchange) -> AsyncIterator[None]:
-    """Let them in as long as the block lasts.
+    """Accept clients for the duration of the block.
 
     Raises:
-        ConfigError: there can be no socket in the home.
+        ConfigError: the socket cannot be created in the home.
     """
     home = exchange.settings.home
     try:
@@ -78,7 +77,7 @@ async def _serve(exchange: Exchange, connection: LocalConnection, full: bool) ->
     try:
         try:
             if full:
-                raise ConfigError(f"The exchange has {MAX_CLIENTS} programs attached: it takes no more.")
+                raise ConfigError(f"The exchange has {MAX_CLIENTS} programs attached, which is the limit.")
             async with asyncio.timeout(HEADER_SECONDS):
                 header = attach.decode_header(await connection.header())
             live = await joined(exchange, header)
@@ -99,7 +98,7 @@ async def _serve(exchange: Exchange, connection: LocalConnection, full: bool) ->
     except Fault as fault:
         connection.end(AttachEnding(1, str(fault)))
     except (ConnectionError, asyncio.IncompleteReadError):
-        # It is gone, and need not be told.
+        # It has disconnected; there is nobody to tell.
         return
     except Exception:
         logger.exception("an attached program could not be served")
@@ -110,12 +109,12 @@ async def _serve(exchange: Exchange, connection: LocalConnection, full: bool) ->
 
 
 async def joined(exchange: Exchange, header: AttachHeader) -> LiveSession:
-    """The session that a program wants, begun if need be.
+    """The session that a program asks for, started if need be.
 
     Raises:
-        SessionNotFound: it is not there.
-        SessionExists: it is another agent's.
-        ConfigError, AgentFailed: its agent cannot be had.
+        SessionNotFound: there is none.
+        SessionExists: it belongs to another agent.
+        ConfigError, AgentFailed: its agent is not available.
     """
     board = exchange.switchboard
     if header.resume is None:
@@ -139,5 +138,5 @@ def _only_agent(exchange: Exchange) -> str:
     names = [entry.name for entry in exchange.directory.entries]
     if len(names) != 1:
         known = f"The agents are {', '.join(names)}." if names else "The exchange has no agents."
-        raise ConfigError("Nobody said which agent is to answer.", hint=known)
+        raise ConfigError("No agent was named.", hint=known)
     return names[0]

@@ -1,7 +1,7 @@
-"""What agents use: counted durably, and held against what they may use.
+"""What agents use: counted durably, and checked against their budgets.
 
-One `SessionMeter` for each session asks and counts for it; those of one agent share its `AgentBudget`. A day is one of
-UTC, an hour the last sixty minutes.
+Each session has a `SessionMeter`, which checks and counts; the sessions of one agent share its `AgentBudget`. Days are
+in UTC; an hour is the last sixty minutes.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from trunkline.store.database import Database, Transaction
 
 HOUR_MS = 3_600_000
 
-#: What a million of a unit are.
+#: Micro-units per unit.
 _MICRO = 1_000_000
 
-#: Gives what a request to a model has cost, in dollars, by the user's own price if there is one; None: nobody knows.
+#: The cost of a request to a model in dollars, by the user's own price if there is one; None if unknown.
 Cost = Callable[[str, Usage, Price | None], float | None]
 
 
 class Spending:
-    """What one agent has used: today, and how often it was asked in the last hour."""
+    """What one agent has used today, and how many turns it had in the last hour."""
 
     def __init__(self, budget: AgentBudget, clock: Callable[[], int]) -> None:
         self.budget = budget
@@ -41,10 +41,10 @@ class Spending:
         self.began: deque[int] = deque()
 
     def check(self) -> None:
-        """See whether there is anything left.
+        """Check whether any of the budget is left.
 
         Raises:
-            BudgetExceeded: there is not; with when there will be.
+            BudgetExceeded: none is left; it says when there will be more.
         """
         self.roll()
         tokens, usd = self.budget.tokens_per_day, self.budget.usd_per_day
@@ -54,7 +54,7 @@ class Spending:
             raise self._spent(f"{usd:g} US dollars a day", self._until_midnight())
 
     def check_turn(self) -> None:
-        """See whether one more message may be answered.
+        """Check whether one more message may be answered.
 
         Raises:
             BudgetExceeded: not now.
@@ -67,7 +67,7 @@ class Spending:
             raise self._spent(f"{most} turns an hour", (self.began[0] + HOUR_MS - now) / 1000)
 
     def roll(self) -> None:
-        """Begin anew if it is another day."""
+        """Start over if the day has changed."""
         today = day_of(self._clock())
         if today != self.day:
             self.day, self.tokens, self.usd = today, 0, 0.0
@@ -91,7 +91,7 @@ class Budgets:
         self._agents: dict[str, Spending] = {}
 
     async def open(self, budgets: Mapping[str, AgentBudget]) -> None:
-        """Take up what these agents have used so far; those that are known already go on with new limits."""
+        """Load what these agents have used so far; agents that are already known get their new limits."""
         now = self._clock()
         for agent, budget in budgets.items():
             if agent in self._agents:
@@ -104,7 +104,7 @@ class Budgets:
             spending.began.extend(began)
 
     def meter(self, agent: str, session: str, prices: Mapping[str, Price] | None = None) -> SessionMeter:
-        """One for a session of an agent; `prices` are the user's own, by model."""
+        """A meter for a session of an agent; `prices` are the user's own, by model."""
         own = prices or {}
 
         def cost(model: str, usage: Usage) -> float | None:
@@ -132,10 +132,10 @@ Work = Callable[[], Awaitable[object]]
 
 
 class SessionMeter:
-    """Asks and counts for one session. See `core.agent.Meter`.
+    """Checks and counts for one session. See `core.agent.Meter`.
 
-    Agents that know nothing of it are counted by the ends of their turns: `turn_ended`. What one has counted itself is
-    remembered by turn, since the end of a turn is heard of when the disk has it, and the next may be under way then.
+    Agents that do not use it are counted at the end of their turns: `turn_ended`. What an agent has counted itself is
+    remembered per turn: the end of a turn is reported once it is on disk, and by then the next turn may have begun.
     """
 
     def __init__(
@@ -154,24 +154,24 @@ class SessionMeter:
         self._clock = clock
         self._cost = cost
         self._metered: dict[int, tuple[Usage, str]] = {}
-        """What was counted of each turn that has not ended, and for which model last."""
+        """What has been counted for each turn in progress, and the model it was last counted for."""
         self._admitted = 0
-        """Messages that were admitted and have not begun."""
+        """Messages that were admitted but have not been started."""
         self.keep: Callable[[Work], None] = _forget
-        """Has rows written one after the other; set by who owns the session."""
+        """Writes rows one after the other; set by the owner of the session."""
         self.now: Callable[[], tuple[int, str]] = lambda: (0, "")
-        """Gives the turn in progress and who asked; set by who owns the session."""
+        """The turn in progress and who asked; set by the owner of the session."""
 
     @property
     def seconds_per_turn(self) -> float | None:
-        """How long a turn may work."""
+        """How long a turn may take."""
         return self._spending.budget.seconds_per_turn
 
     def check(self) -> None:
         self._spending.check()
 
     def check_turn(self) -> None:
-        """See whether a message may be answered.
+        """Check whether a message may be answered.
 
         Raises:
             BudgetExceeded: not now.
@@ -180,7 +180,7 @@ class SessionMeter:
 
     def admit(self) -> None:
         self._spending.check_turn()
-        # Counted here and not when it begins: those that wait would all find the same room.
+        # Counted here and not when it starts: otherwise all waiting messages would see the same remainder.
         self._spending.began.append(self._clock())
         self._admitted += 1
 
@@ -190,7 +190,7 @@ class SessionMeter:
         whole = usage if before is None else before[0] + usage
         self._metered[turn] = (whole, model)
         self._count(usage, model)
-        # At once: a process that dies in the middle of the turn has spent it nevertheless.
+        # At once: it has been spent even if the process dies during the turn.
         counted = partial(tally.spent, session=self._session, turn=turn, used=whole, model=model)
         self.keep(lambda: self._write(usage, model, person, 0, counted))
 
@@ -209,7 +209,7 @@ class SessionMeter:
         await self._database.write(write)
 
     async def turn_ended(self, turn: int, usage: Usage | None, person: str) -> None:
-        """It is over. What the agent did not count itself is counted now."""
+        """The turn is over. What the agent did not count itself is counted now."""
         counted, model = self._metered.pop(turn, (None, ""))
         rest = _less(usage, counted)
         if rest is not None:
@@ -254,12 +254,12 @@ def _forget(work: Work) -> None:
 
 
 def day_of(at: int) -> str:
-    """The day of a moment, as `2026-11-16`."""
+    """The day of a time, such as `2026-11-16`."""
     return datetime.fromtimestamp(at / 1000, UTC).date().isoformat()
 
 
 def _less(whole: Usage | None, part: Usage | None) -> Usage | None:
-    """What is in the one and not in the other; None if that is nothing."""
+    """What the first has beyond the second; None if that is nothing."""
     if whole is None or part is None:
         return whole
     rest = {name: max(0, (getattr(whole, name) or 0) - (getattr(part, name) or 0)) for name in whole.__fields__}

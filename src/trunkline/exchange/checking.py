@@ -1,4 +1,4 @@
-"""What keeps an exchange from working, looked for without starting it; and what mends each."""
+"""Finds what would keep an exchange from working, without starting it, and how to fix each problem."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from trunkline.exchange.exchange import by_registry
 from trunkline.exchange.settings import AgentSettings, ExchangeSettings, WireSettings
 from trunkline.models import prices
 
-#: What serves HTTP, and the extra that brings it.
+#: The packages that serve HTTP, and the extra that installs them.
 _NEEDED, _EXTRA = ("httptools", "starlette", "uvicorn"), "up"
-#: An exchange that runs lets us in at once.
+#: A running exchange accepts connections at once.
 CONNECT_SECONDS = 1.0
-#: For finding out whether an agent could answer: it may look for a model on this machine.
+#: For finding out whether an agent is available: it may look for a model on this machine.
 AGENT_SECONDS = 20.0
 
-#: What others may not do with what is in a home.
+#: The permissions that others must not have in a home.
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class DoctorFinding(Value):
-    """One thing that was looked at."""
+    """One thing that was checked."""
 
     what: str
     ok: bool
@@ -48,7 +48,7 @@ class DoctorFinding(Value):
 
 
 async def examine(path: str, environ: Mapping[str, str]) -> list[DoctorFinding]:
-    """Everything that can be looked at. What depends on something that is wrong is left out."""
+    """All checks that are possible. Those that depend on something broken are skipped."""
     try:
         settings = await asyncio.to_thread(config.read, path, environ)
     except config.WrongFile as wrong:
@@ -67,7 +67,7 @@ async def examine(path: str, environ: Mapping[str, str]) -> list[DoctorFinding]:
     for wire in settings.wires.values():
         found += _wire(settings, wire, environ)
     if not settings.people:
-        note = "nobody has a token: the exchange can be used through the socket in its home, and not over HTTP"
+        note = "no person has a token: the exchange can be used through the socket in its home, but not over HTTP"
         found.append(DoctorFinding("people", True, note))
     return found
 
@@ -98,20 +98,20 @@ def _home(settings: ExchangeSettings) -> Iterator[DoctorFinding]:
     elif not os.access(home, os.W_OK | os.X_OK):
         yield _wrong("home", f"{home} cannot be written to", f"chmod u+rwx {shlex.quote(home)}")
     elif mode & _OTHERS:
-        # What is in it cannot: no more than untidy.
+        # Its contents cannot: this is merely untidy.
         yield DoctorFinding("home", True, f"{home}, which others can look into", f"chmod 700 {shlex.quote(home)}")
     else:
         yield DoctorFinding("home", True, home)
 
 
 def _missing(home: str) -> DoctorFinding:
-    """Whether it can be made shows when it is: permissions do not tell all, and root is told that it may everything."""
+    """Only trying shows whether it can be created: permissions do not tell everything, and root passes every check."""
     try:
         made = paths.ensure_dir(home)
     except OSError as error:
         return _wrong("home", f"{home} cannot be made: {error.strerror or error}", _another(home))
     for directory in reversed(made):
-        # Somebody may use it by now.
+        # Somebody may be using it by now.
         with suppress(OSError):
             os.rmdir(directory)
     return DoctorFinding("home", True, f"{home}, which will be made")
@@ -161,14 +161,14 @@ async def _agent(settings: AgentSettings, redactor: Redactor) -> DoctorFinding:
     if problem:
         return _wrong(what, redactor.text(problem))
     if settings.budget.usd_per_day is not None and (model := _without_price(agent)) is not None:
-        told = f"its `usd_per_day` cannot be held: nobody knows what `{model}` costs"
+        told = f"its `usd_per_day` cannot be enforced: the price of `{model}` is not known"
         place = os.path.join(paths.config_dir(), USER_FILE)
         return _wrong(what, told, f'Write `[prices."{model}"]` into `{place}`, or use `tokens_per_day`.')
     return DoctorFinding(what, True, settings.agent)
 
 
 def _without_price(agent: Agent) -> str | None:
-    """The model of an agent, if its price is not known."""
+    """The agent's model, if its price is unknown."""
     settings = getattr(agent, "settings", None)
     model = getattr(getattr(settings, "model", None), "model", None)
     own = getattr(settings, "prices", {})

@@ -1,4 +1,4 @@
-"""The file of an exchange, read and checked: `exchange.settings`, or all that is wrong with it.
+"""Reads and checks the file of an exchange: gives `exchange.settings`, or everything that is wrong with it.
 
     [exchange]
     listen = "127.0.0.1:4400"
@@ -7,8 +7,8 @@
     [people.ana]
     token_env = "ANA_TOKEN"
 
-It is taken whole or not at all. Paths in it are relative to it. Its other sections, which other parts of the program
-read, are checked as well: a mistyped section must not be silence.
+The file is accepted as a whole or not at all. Paths are relative to it. Sections that other parts of the program read
+are checked as well: a mistyped section must not go unnoticed.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from trunkline.exchange.settings import (
     WireSettings,
 )
 
-#: Problems that one message tells. Whoever has more has given the wrong file.
+#: Problems listed in one message. With more, it is probably the wrong file.
 MOST_TOLD = 20
 #: How somebody's token can be said.
 _TOKENS = ("token_env", "token_keyring", "token_sha256")
-#: The wire whose agents are those of a network, each with a table of its own.
+#: The wire whose agents are those of a network, each with its own table.
 RUNNER = "runner"
 
 Table = Mapping[str, Any]
 
 
 class WrongFile(ConfigError):
-    """The file of an exchange cannot be used. `problems` are all that was found, in the order of the file."""
+    """The file of an exchange cannot be used. `problems` lists everything that was found, in file order."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         more = len(problems) - MOST_TOLD
@@ -65,10 +65,10 @@ AskKeyring = Callable[[str], str]
 def read(
     path: str, environ: Mapping[str, str] = os.environ, keyring: AskKeyring = config_secrets.from_keyring
 ) -> ExchangeSettings:
-    """The settings that a file holds. A keyring that it names may take long.
+    """The settings in a file. A keyring that it names may take long.
 
     Raises:
-        WrongFile: it is not there, or something is wrong with it.
+        WrongFile: it does not exist, or something is wrong with it.
     """
     try:
         file = read_toml(path)
@@ -85,15 +85,15 @@ def read(
 def checked(
     file: TomlFile, environ: Mapping[str, str], keyring: AskKeyring = config_secrets.from_keyring
 ) -> ExchangeSettings | list[Problem]:
-    """The settings, or all that is wrong with them, in the order of the file."""
-    # What is of the wrong kind can be looked at no further.
+    """The settings, or everything that is wrong with them, in file order."""
+    # Values of the wrong kind cannot be checked any further.
     problems = list(problems_in(file, EVERYTHING))
     reader = _Reader(file, environ, keyring)
     return sorted(problems or reader.problems(), key=by_place) or reader.settings()
 
 
 class _Reader:
-    """One file whose values are of the right kinds."""
+    """A file whose values are of the right kinds."""
 
     def __init__(self, file: TomlFile, environ: Mapping[str, str], keyring: AskKeyring) -> None:
         self._file = file
@@ -110,7 +110,7 @@ class _Reader:
     # What is wrong with it.
 
     def problems(self) -> Iterator[Problem]:
-        """What no kind of a value tells."""
+        """Problems beyond the kinds of values."""
         yield from self._secrets(("exchange",), self._exchange)
         yield from self._one_of(("exchange",), self._exchange, "webhook", "webhook_env", "webhook_keyring")
         for name, table in self._agents.items():
@@ -141,7 +141,7 @@ class _Reader:
             return
         kind, colon, rest = spec.partition(":")
         if colon and not (kind and rest.strip()):
-            yield self._wrong(f"is `{spec}`, which names nothing behind the colon", "agents", name, "agent")
+            yield self._wrong(f"is `{spec}`, which names nothing after the colon", "agents", name, "agent")
         elif not colon and spec not in registry.names():
             hint = f"{suggestion(spec, registry.names()).strip()} There are {', '.join(registry.names())}; "
             hint = f"{hint}{', '.join(registry.FORMS)} name yours.".strip()
@@ -159,7 +159,7 @@ class _Reader:
                     yield self._wrong(f"names `{each}`, and there is no such agent here", "wires", name, key, hint=hint)
 
         if name == RUNNER:
-            # Only who has one needs to know what a runner is.
+            # Imported only if there is one: runners take long to import.
             from trunkline.exchange.config_runner import slips
 
             for who, told in table.get("agents", {}).items():
@@ -211,7 +211,7 @@ class _Reader:
                 continue
             if digest in owners:
                 yield self._wrong(
-                    f"has the same token as `{owners[digest]}`: nobody could tell them apart", "people", name
+                    f"has the same token as `{owners[digest]}`: they could not be told apart", "people", name
                 )
             owners.setdefault(digest, name)
 
@@ -252,7 +252,7 @@ class _Reader:
         )
 
     def _spec(self, spec: str) -> str:
-        """An agent's name, with the file in it in full."""
+        """An agent's name, with the path in it made absolute."""
         kind, _, rest = spec.partition(":")
         if kind not in registry.FILE_FORMS or registry.is_bundled(kind, rest):
             return spec
@@ -263,7 +263,7 @@ class _Reader:
         keys = {
             key: self._value(name, key, value) for key, value in table.items() if key not in named or key == "agent"
         }
-        # A wire that names one agent, and no list, is that agent's alone.
+        # A wire that names a single agent, and no list, offers only that agent.
         agents = [*named.get("agent", ()), *named.get("agents", ())]
         secrets = [key for key in config_secrets.usual(name) if f"{key}{config_secrets.KEYRING}" in table]
         kept = {key: self._secret(table, key) or "" for key in secrets}
@@ -290,11 +290,11 @@ class _Reader:
 
 
 def _agents_of(table: Table) -> dict[str, Sequence[str]]:
-    """The agents that a wire names, by the key that does. The first is who answers first."""
+    """The agents that a wire names, with the key of each. The first one answers by default."""
     found: dict[str, Sequence[str]] = {}
     if isinstance(table.get("agent"), str):
         found["agent"] = (table["agent"],)
-    # The runner's agents are tables: those of a network.
+    # The runner's agents are tables: they are those of a network.
     if isinstance(table.get("agents"), list):
         found["agents"] = table["agents"]
     return found

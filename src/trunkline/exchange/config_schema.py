@@ -1,4 +1,4 @@
-"""Which keys the file of an exchange may have. A wire's are those that it is configured with without an exchange.
+"""The keys that the file of an exchange may have. A wire has the same keys as without an exchange.
 
 Secrets are in the environment or in the keyring: where a wire has a key for one, the file has `KEY_env`, the name of a
 variable, or `KEY_keyring`, the name of an entry.
@@ -30,29 +30,29 @@ from trunkline.base.config_schema import (
 from trunkline.base.config_services import HOSTS, LISTEN, PATH, SECTIONS, Setting
 from trunkline.exchange.settings import ROLES
 
-#: What a name may be: it stands in addresses, in lists and in the names of files.
+#: Valid names: they appear in URLs, in lists and in file names.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _DURATION = re.compile(r"([1-9][0-9]{0,8})([smhd])", re.ASCII)
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
 
-#: What a literal secret in the file is told.
+#: The error for a literal secret in the file.
 LITERAL = "is a secret, and must not be in the file"
 
 
 def is_name(name: str) -> bool:
-    """Whether agents and people may be called that."""
+    """Whether this is a valid name for agents and people."""
     return _NAME.fullmatch(name) is not None
 
 
 def seconds(duration: str) -> float | None:
-    """How long `30m` is; None if it is no duration."""
+    """The seconds in a duration such as `30m`; None if it is not one."""
     found = _DURATION.fullmatch(duration)
     return None if found is None else float(int(found[1]) * _UNIT_SECONDS[found[2]])
 
 
 def _never(key: str) -> Kind:
-    """A key that is a secret, written out."""
+    """A key that would hold a literal secret."""
     return Kind(
         "in the environment or the keyring",
         lambda value: True,
@@ -98,7 +98,7 @@ _BUDGET: Schema = {
     "turns_per_hour": COUNT,
     "seconds_per_turn": SECONDS,
 }
-#: What `trunkline chat` takes for an agent that has a model.
+#: The options of `trunkline chat` for agents with a model.
 OPTIONS: Schema = {
     "provider": TEXT,
     "model": TEXT,
@@ -129,7 +129,7 @@ _PERSON: Schema = {
 
 
 def _wire(schema: Schema, *without: str, **more: Kind) -> Schema:
-    """The keys of a service, with names of variables in the place of secrets."""
+    """The keys of a service, with names of variables instead of secrets."""
     found: dict[str, Kind | Schema] = {key: kind for key, kind in schema.items() if key not in without}
     for key, kind in schema.items():
         if isinstance(kind, Setting) and kind.secret:
@@ -142,7 +142,7 @@ def _secret(key: str) -> dict[str, Kind | Schema]:
 
 
 def _platform(name: str) -> Schema:
-    """A chat platform as a wire: who is let in, and how it is told there, as `[bridge]` has it."""
+    """A chat platform as a wire: who is let in, and how it appears there, as in `[bridge]`."""
     entry = PLATFORMS[name]
     bridge = ("allow", "approvers", "instructions", "verbosity", "rate", "queue", "max_chars")
     found: dict[str, Kind | Schema] = {key: SECTIONS["bridge"][key] for key in bridge}
@@ -152,7 +152,7 @@ def _platform(name: str) -> Schema:
     return {**found, "agent": TEXT, "agents": TEXTS}
 
 
-#: What the agents of the exchange may do is said where they are, and sessions are its own. It has no TLS yet.
+#: Permissions are set with the exchange's agents, and it keeps the sessions. There is no TLS yet.
 _NOT_TRYLL = ("workspace", "mode", "allow", "sessions", "log_level", "log_file", "tls_cert", "tls_key")
 
 WIRES: dict[str, Schema] = {
@@ -162,7 +162,7 @@ WIRES: dict[str, Schema] = {
     **{name: _platform(name) for name in remote()},
 }
 
-#: What the file tells an exchange.
+#: The sections of the exchange.
 OWN: Schema = {"exchange": _EXCHANGE, "agents": {ANY: _AGENT}, "wires": WIRES, "people": {ANY: _PERSON}}
-#: Everything that a file of ours may say.
+#: Everything that one of our files may contain.
 EVERYTHING: Schema = {**SCHEMA, **SECTIONS, **OWN}

@@ -1,7 +1,7 @@
-"""The agents of an exchange, by name: made when they are first needed, and healthy or not, and why.
+"""The agents of an exchange by name: created when first needed, with their health and the reason if it is bad.
 
-An agent whose conversations cannot be opened is tried again after a delay that doubles with each failure in a row. Who
-asks before that is told what is wrong, and when to come back. Programs that die in a turn are started again by the
+An agent whose conversations cannot be opened is retried after a delay that doubles with each consecutive failure.
+Requests before that get the reason, and when to try again. Programs that die during a turn are restarted by the
 conversations that they belong to.
 """
 
@@ -16,52 +16,52 @@ from trunkline.core.agent import Agent, Capabilities
 from trunkline.core.faults import AgentFailed, Fault, UnknownAgent
 from trunkline.exchange.settings import AgentSettings
 
-#: Before the second try: soon, since most crashes are accidents.
+#: Before the first retry: short, since most crashes are accidents.
 FIRST_DELAY_MS = 250
-#: However long the row of failures: what comes back is noticed within half a minute.
+#: The longest delay: an agent that works again is noticed within half a minute.
 LONGEST_DELAY_MS = 30_000
-#: Failures in a row that are counted: the delay does not grow any more long before.
+#: Consecutive failures that are counted: the delay stops growing long before that.
 _COUNTED_FAILURES = 16
-#: How long a text of an error may be that is shown in lists.
+#: The longest error text in lists.
 SHOWN_CHARS = 500
 
-#: Makes an agent of a name of the registry and options; gives the options that it has come to, too.
+#: Creates an agent from a registry name and options; also returns the options after defaults were filled in.
 Make = Callable[[str, dict[str, Any]], Awaitable[Agent]]
 
 
 class AgentEntry:
-    """One agent: what it was told, the agent itself once it was made, and how it does."""
+    """One agent: its settings, the agent itself once it was created, and its health."""
 
     def __init__(self, settings: AgentSettings, make: Make, clock: Callable[[], int]) -> None:
         self.settings = settings
         self.healthy = True
-        """Whether the last that was heard of it was good."""
+        """Whether it succeeded the last time it was used."""
         self.last_error = ""
         self._make = make
         self._clock = clock
         self._agent: Agent | None = None
         self._making = asyncio.Lock()
         self.options = {**settings.options, "workspace": settings.workspace}
-        """What its conversations are opened with; once it was made, with the model that was found for it."""
+        """The options its conversations are opened with; once it was created, including the model found for it."""
         self._failures = 0
         self._not_before = 0
 
     @property
     def name(self) -> str:
-        """What it is called here."""
+        """Its name in the exchange."""
         return self.settings.name
 
     @property
     def capabilities(self) -> Capabilities | None:
-        """What it can do; None: it has not been made yet."""
+        """Its capabilities; None if it has not been created yet."""
         return None if self._agent is None else self._agent.capabilities
 
     async def agent(self) -> Agent:
-        """The agent, made if need be.
+        """The agent, created if need be.
 
         Raises:
-            ConfigError: it cannot be made.
-            AgentFailed: it has just failed; a next try is not due yet.
+            ConfigError: it cannot be created.
+            AgentFailed: it has just failed, and the next attempt is not due yet.
         """
         wait = self._not_before - self._clock()
         if wait > 0:
@@ -80,17 +80,17 @@ class AgentEntry:
             raise
 
     def worked(self) -> None:
-        """It has opened a conversation, or answered."""
+        """It has opened a conversation or answered."""
         self._failures = self._not_before = 0
         self.healthy = True
 
     def failed(self, fault: Fault) -> None:
-        """A turn of it ended badly. Its other conversations, which have programs of their own, do not notice."""
+        """One of its turns failed. Its other conversations have their own programs and are not affected."""
         self.healthy = False
         self.last_error = str(fault)[:SHOWN_CHARS]
 
     def could_not_open(self, fault: Fault) -> None:
-        """It could not open a conversation: the next try is put off."""
+        """It could not open a conversation: the next attempt is postponed."""
         self.failed(fault)
         delay = min(FIRST_DELAY_MS * 2**self._failures, LONGEST_DELAY_MS)
         self._failures = min(self._failures + 1, _COUNTED_FAILURES)
@@ -114,7 +114,7 @@ class Directory:
         return name in self._entries
 
     def find(self, name: str) -> AgentEntry:
-        """The agent of that name.
+        """The agent with that name.
 
         Raises:
             UnknownAgent: there is none.
@@ -125,7 +125,7 @@ class Directory:
         return entry
 
     def take_up(self, agents: Mapping[str, AgentSettings]) -> None:
-        """New settings. Agents that did not change stay; conversations go on with the one that they began with."""
+        """Apply new settings. Unchanged agents stay; conversations keep the agent that they started with."""
         old, self._entries = self._entries, {}
         for name, settings in agents.items():
             known = old.get(name)

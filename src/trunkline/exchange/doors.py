@@ -1,4 +1,4 @@
-"""Work on sessions: one at a time for each, and to its end, also when the one who asked for it has gone."""
+"""Work on sessions: one task at a time per session, completed even if the caller has gone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Doors:
-    """All that is under way."""
+    """All work in progress."""
 
     def __init__(self) -> None:
         self._doors: dict[str, _Door] = {}
@@ -21,10 +21,10 @@ class Doors:
         self._closed = False
 
     async def whole(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something to its end: half of it would be a mess.
+        """Run something to completion: stopping halfway would leave a mess.
 
         Raises:
-            AgentBusy: they are closed.
+            AgentBusy: the exchange is closing.
         """
         if self._closed:
             work.close()
@@ -36,7 +36,7 @@ class Doors:
 
     @asynccontextmanager
     async def alone(self, session_id: str) -> AsyncIterator[None]:
-        """Whoever comes meanwhile waits."""
+        """Others wait in the meantime."""
         door = self._doors.setdefault(session_id, _Door())
         door.users += 1
         try:
@@ -48,7 +48,7 @@ class Doors:
                 del self._doors[session_id]
 
     async def close(self) -> None:
-        """Begin nothing more, and wait for what is under way."""
+        """Start nothing more, and wait for the work in progress."""
         self._closed = True
         while self._under_way:
             await asyncio.wait(self._under_way)
@@ -56,12 +56,12 @@ class Doors:
     def _over(self, task: asyncio.Task[Any]) -> None:
         self._under_way.discard(task)
         if not task.cancelled():
-            # Whoever waited has it; if nobody did any more, it is nobody's.
+            # The next one waiting has it; if there is none, it is free.
             task.exception()
 
 
 class _Door:
-    """What those wait at who want to be alone with a session."""
+    """A lock for exclusive work on one session."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()

@@ -4,7 +4,7 @@
         live = await exchange.switchboard.open("helper", by="ana")
         turn = await exchange.switchboard.submit(live, UserMessage("Hello"))
 
-It serves nobody by itself: `exchange.api` and `exchange.lines` do.
+It serves no clients itself: `exchange.api` and `exchange.lines` do.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from trunkline.store.database.opening import open_database
 
 
 class Exchange:
-    """All of it, put together. Made by `opened`."""
+    """The exchange as a whole. Created by `opened`."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Exchange:
         self._make = make
         self.clock = clock
         self.told: list[Told] = []
-        """Each hears of every approval that a person must give."""
+        """Each is called for every approval that a person must decide on."""
         self.people = People(settings.people.values())
         self.directory = Directory(settings.agents, self._made, clock)
         self.budgets = Budgets(database, clock, prices.cost)
@@ -75,10 +75,10 @@ class Exchange:
         clock: Callable[[], int] | None = None,
         environ: Mapping[str, str] = os.environ,
     ) -> AsyncIterator[Exchange]:
-        """Take up what is kept in the home, and let go of it in the end.
+        """Open what is kept in the home, and close it at the end.
 
         Args:
-            make: how agents are made: by the registry, if left out.
+            make: how agents are created; by default from the registry.
             clock: gives milliseconds since 1970.
             environ: where the secrets of wires are.
 
@@ -98,7 +98,7 @@ class Exchange:
             await database.close()
 
     async def take_up(self, settings: ExchangeSettings) -> None:
-        """New settings. Conversations that are at work go on as they began."""
+        """Apply new settings. Conversations in progress keep those that they started with."""
         await self.budgets.open({name: agent.budget for name, agent in settings.agents.items()})
         self.directory.take_up(settings.agents)
         self.switchboard.evict_seconds = settings.evict_seconds
@@ -126,7 +126,7 @@ class Exchange:
 
 
 async def by_registry(name: str, options: dict[str, Any]) -> Agent:
-    """The agent that the registry knows by that name; one that needs a model gets the one that is found here."""
+    """The agent with that name in the registry; one that needs a model gets the one found here."""
     from trunkline.agents import registry
 
     agent, _ = await made(lambda found: registry.make(name, found), options, os.environ)

@@ -1,4 +1,4 @@
-"""Approvals that nobody has given in time are denied, where the exchange's file says so. Unless it does, they wait."""
+"""Denies approvals that nobody has decided in time, if the exchange's file says so. Otherwise they wait."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from trunkline.exchange.switchboard import Switchboard
 
 logger = logging.getLogger(__name__)
 
-#: How often is looked for those that are due: nobody sets a limit in which this counts.
+#: How often to look for expired ones: short compared with any sensible limit.
 LOOK_SECONDS = 1.0
-#: Who has decided then.
+#: The name under which they are decided.
 BY = "the exchange"
 
 
 class Expiry:
-    """Denies what has waited for too long. `after` gives how long that is, in seconds; None: nothing ever has."""
+    """Denies what has waited too long. `after` returns how long that is, in seconds; None means never."""
 
     def __init__(self, switchboard: Switchboard, clock: Callable[[], int], after: Callable[[], float | None]) -> None:
         self._switchboard = switchboard
@@ -28,7 +28,7 @@ class Expiry:
         self._after = after
 
     async def run(self, ending: asyncio.Event) -> None:
-        """Look again and again until `ending` is set."""
+        """Check periodically until `ending` is set."""
         while not ending.is_set():
             try:
                 async with asyncio.timeout(LOOK_SECONDS):
@@ -37,7 +37,7 @@ class Expiry:
                 await self.look()
 
     async def look(self) -> int:
-        """Deny what is due; gives how many those were."""
+        """Deny what has expired; returns how many."""
         seconds = self._after()
         if seconds is None:
             return 0
@@ -52,7 +52,7 @@ class Expiry:
             live = await self._switchboard.find(approval.session)
             await live.decide(approval, Deny(reason), BY)
         except AlreadyDecided:
-            # Somebody was just in time.
+            # Somebody answered just in time.
             return
         except Fault as fault:
             logger.warning("approval %s cannot be denied now: %s", approval.id, fault)

@@ -1,7 +1,7 @@
 """A session explained: one timeline of what everybody did, with the cause of every end.
 
-It is folded from the session's log, from its approvals, and from what people and processes did with it. Texts are cut,
-and of a long session only the newest part is told: it is there to be read.
+It combines the session's log, its approvals, and what people and processes did with it. Texts are shortened, and only
+the newest part of a long session is included: it is meant to be read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trunkline.exchange.approvals import Approval
 
 #: More than anybody reads.
 MOST_ENTRIES = 10_000
-#: Of one text.
+#: The longest text.
 LONGEST_TEXT = 2000
 
 Kind = Literal[
@@ -30,7 +30,7 @@ Kind = Literal[
 
 
 class TimelineEntry(Value):
-    """One thing that happened. `at` is milliseconds since 1970; `seq` the number of its first event; `who` did it."""
+    """One thing that happened. `at`: milliseconds since 1970; `seq`: the number of its first event; `who` did it."""
 
     at: int
     seq: int
@@ -41,7 +41,7 @@ class TimelineEntry(Value):
 
 
 class TurnStory(Value):
-    """What became of one message."""
+    """The outcome of one message."""
 
     turn: int
     by: str
@@ -49,21 +49,21 @@ class TurnStory(Value):
     began_at: int
     ended_at: int | None
     outcome: str
-    """`running` as long as it has not ended."""
+    """`running` until it has ended."""
     cause: str
     usage: dict[str, Any] | None = None
 
 
 class Explanation(Value):
-    """All of it, for people and programs."""
+    """The whole explanation, for people and programs."""
 
     session: dict[str, Any]
     turns: tuple[TurnStory, ...]
     timeline: tuple[TimelineEntry, ...]
     left_out: int
-    """How many entries at the beginning of the timeline there is no room for."""
+    """How many entries at the beginning of the timeline were left out."""
     people: tuple[str, ...]
-    """Everybody who said, decided or did something."""
+    """Everyone who said, decided or did something."""
 
 
 def explained(
@@ -72,7 +72,7 @@ def explained(
     approvals: Sequence[Approval],
     acts: Sequence[Act],
 ) -> Explanation:
-    """Put it together. `session` is what is known of it: at least `id` and `agent`."""
+    """Build the explanation. `session` is what is known about it: at least `id` and `agent`."""
     story = _Story(str(session["agent"]), approvals, acts)
     for record in records:
         story.take(record)
@@ -131,7 +131,7 @@ class _Story:
             self._add(TimelineEntry(_ms(record), record.seq, record.turn, kind, who, _cut(text)))
 
     def close(self) -> None:
-        """There is no more."""
+        """The log is complete."""
         self._end_of_speech()
         self._tell_acts(None)
         for number, turn in self._open.items():
@@ -182,7 +182,7 @@ class _Story:
                 what = " ".join(filter(None, (event.category, event.tool, event.command)))
                 yield "grant", "", f"{how}: {what}"
             case events.HistoryInjected(text=text):
-                yield "history", "", f"The agent was told what was said before: {text}"
+                yield "history", "", f"The agent was given the earlier conversation: {text}"
 
     def _begin(self, record: Envelope, message: events.UserMessage) -> None:
         self._fault = self._why_cancelled = self._stopped_by = ""
@@ -202,7 +202,7 @@ class _Story:
         return f"{event.outcome}: {cause}"
 
     def _cause(self, record: Envelope, outcome: str) -> str:
-        """Why a turn ended so, in a sentence."""
+        """Why a turn ended as it did, in a sentence."""
         if outcome == "success":
             return "The agent had finished its answer."
         if outcome == "cancelled":
@@ -219,11 +219,11 @@ class _Story:
         if self._fault:
             return self._fault
         if outcome == "unknown":
-            return "The process that ran it ended before it did: what became of it, nobody knows."
+            return "The process ended before the call did: its outcome is unknown."
         return "The agent said that it failed, and not why."
 
     def _tell_acts(self, before: int | None) -> None:
-        """What was done before an event of that number, or with None at any time."""
+        """The acts before the event with that number; all remaining ones with None."""
         while self._acts and (before is None or self._acts[0].seq < before):
             act = self._acts.popleft()
             self._add(TimelineEntry(act.at, act.seq, 0, "act", act.person, _ACTS[act.what].format(act.detail)))
@@ -258,7 +258,7 @@ class _Story:
 
 _ACTS: dict[str, str] = {
     "woken": "The session was woken: {}.",
-    "let_go": "Nobody used the session: its agent was let go.",
+    "let_go": "Nobody used the session: its agent was stopped.",
     "joined": "joined: {}",
     "left": "left: {}",
     "forked": "forked it: {}",

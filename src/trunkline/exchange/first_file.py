@@ -1,4 +1,4 @@
-"""The file that an exchange begins with: written for whoever will read it, with a comment for each part."""
+"""The file that an exchange starts with: written to be read, with a comment for each part."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from trunkline.core.faults import ConfigError
 from trunkline.exchange.config_schema import is_name
 from trunkline.exchange.settings import LISTEN
 
-#: Bytes of chance in a token: nobody guesses it.
+#: Random bytes in a token: too many to guess.
 TOKEN_BYTES = 24
-#: For those whose user name cannot be one here.
+#: For people whose user name is not a valid name here.
 NOBODY_IN_PARTICULAR = "me"
 
 
@@ -29,20 +29,20 @@ class Answers(Value):
 
 
 def person_of(environ: Mapping[str, str]) -> str:
-    """What whoever is at work here may be called."""
+    """A name for the user who runs this."""
     found = environ.get("USER") or environ.get("LOGNAME") or ""
     return found if is_name(found) else NOBODY_IN_PARTICULAR
 
 
 def new_token() -> str:
-    """A token for somebody."""
+    """A new token."""
     return secrets.token_urlsafe(TOKEN_BYTES)
 
 
 def text(answers: Answers, token: str, home: str | None = None) -> str:
-    """The file. It has the token's digest and not the token.
+    """The text of the file. It contains the token's digest, not the token.
 
-    `home` is named where it is not the usual one.
+    `home` is included if it is not the default.
     """
     digest = hashlib.sha256(token.encode()).hexdigest()
     at_home = f"home = {_quoted(home)}" if home is not None else '# home = "~/.local/state/trunkline/exchange"'
@@ -122,12 +122,12 @@ description = "A coding agent, with your key, your Ollama or a model that was pu
 
 
 def demonstration_path(home: str) -> str:
-    """Where the file of the exchange is that runs without one being named."""
+    """The path of the file of an exchange that is run without naming one."""
     return os.path.join(home, exchange_home.FILE)
 
 
 def demonstrate(path: str) -> None:
-    """Write that file, unless it is there: as it was left, or as somebody has changed it.
+    """Write that file unless it exists: it is never overwritten, since somebody may have edited it.
 
     Raises:
         ConfigError: it cannot be written.
@@ -143,10 +143,10 @@ def demonstrate(path: str) -> None:
 
 
 def write(path: str, contents: str) -> None:
-    """Write a file that is not there yet.
+    """Create a file.
 
     Raises:
-        FileExistsError: it is there.
+        FileExistsError: it already exists.
         OSError: it cannot be written.
     """
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w", encoding="utf-8") as file:
@@ -154,5 +154,5 @@ def write(path: str, contents: str) -> None:
 
 
 def _quoted(value: str) -> str:
-    # What JSON lets stand and TOML does not is the one character.
+    # The one character that JSON allows unescaped and TOML does not.
     return jsontext.dumps(value).decode().replace("\x7f", "\\u007f")

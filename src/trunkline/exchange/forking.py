@@ -1,7 +1,7 @@
-"""Two sessions out of one: the new one begins with the events of the old, and goes on by itself.
+"""Forks a session: the new one starts with the events of the old one, and continues independently.
 
-The agent's own records are among them, so that it remembers what was said up to there. An agent that keeps its
-conversation elsewhere, in a program of somebody else's, cannot be taken back to an earlier place: it is told in words.
+The agent's own records are among them, so it remembers the conversation up to that point. An agent that keeps its
+conversation in an external program cannot be taken back to an earlier point: it gets the conversation as text.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from trunkline.exchange.session_rows import SessionRow
 from trunkline.exchange.switchboard import Switchboard
 from trunkline.exchange.telling import told
 
-#: Agents that remember in a program of their own: two sessions of ours must not share one of theirs.
+#: Agents that keep the conversation in an external program: two of our sessions must not share one of its sessions.
 ELSEWHERE = frozenset({"agentproc", "jsonstream", "acp"})
 
-#: Why a turn ends that was in progress at the place of the fork.
+#: The reason given for the end of a turn that was in progress at the fork.
 FORKED = "The session was forked here"
 
 
 class NoSuchEvent(ConfigError):
-    """A session cannot be forked after an event that it does not have."""
+    """The session has no event with that number to fork after."""
 
 
 async def fork(switchboard: Switchboard, session_id: str, at: int | None, by: str) -> SessionRow:
-    """A new session with the events of another up to `at`, that one included; with all of them, if left out.
+    """Create a session with the events of another one up to and including `at`; by default all of them.
 
-    A turn that was in progress there ends: what it asks is asked in one session only.
+    A turn in progress at that point ends in the new session: its questions are asked only in the old one.
 
     Raises:
         SessionNotFound: there is no such session.
-        NoSuchEvent: it has no event of that number.
-        UnknownAgent: its agent is not there any more.
+        NoSuchEvent: it has no event with that number.
+        UnknownAgent: its agent no longer exists.
     """
     row = await switchboard.row(session_id)
     if row is None:
@@ -72,11 +72,11 @@ def _until(records: Iterator[Envelope | Gap], end: int) -> Iterator[Envelope | G
 
 
 def _forked(records: Iterator[Envelope | Gap], end: int, words: str) -> Iterator[Envelope]:
-    """The events as they are; then what ends a turn in progress, and what an agent must be told in words."""
+    """The events unchanged; then those that end a turn in progress, and the text for an agent that needs it."""
     state = SessionState()
     at, name = 0.0, ""
     for record in records:
-        # Numbers that are left out read as the same gap in the new log.
+        # Missing numbers appear as the same gap in the new log.
         if isinstance(record, Envelope):
             state.apply(record)
             at, name = record.at, record.session

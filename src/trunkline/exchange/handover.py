@@ -1,4 +1,4 @@
-"""Another agent goes on with what was said: a new session of its own, which begins with the old one in words."""
+"""Hands a conversation over to another agent: a new session that starts with the old conversation as text."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from trunkline.exchange.telling import told
 
 
 async def hand_over(switchboard: Switchboard, session_id: str, to: str, by: str) -> LiveSession:
-    """Open a session with the agent `to`, in the same directory, that has been told the other one.
+    """Open a session with the agent `to`, in the same directory, that knows the conversation of the other.
 
-    The other session stays as it is; a turn that is in progress there goes on, and its rest is not told.
+    The other session is not changed; a turn in progress there continues, and the rest of it is not included.
 
     Raises:
         SessionNotFound: there is no such session.
         UnknownAgent: there is no such agent.
-        Unsupported: the agent cannot be told what was said before.
-        ConfigError, AgentFailed: the agent cannot be had.
+        Unsupported: the agent does not accept an earlier conversation.
+        ConfigError, AgentFailed: the agent is not available.
     """
     row = await switchboard.row(session_id)
     if row is None:
@@ -36,7 +36,7 @@ async def hand_over(switchboard: Switchboard, session_id: str, to: str, by: str)
             await live.session.configure(AddHistory(text))
     except Unsupported as fault:
         await switchboard.remove(live.id)
-        raise Unsupported(f"The agent `{to}` cannot go on with it: {fault.message}") from None
+        raise Unsupported(f"The agent `{to}` cannot continue it: {fault.message}") from None
     except BaseException:
         await switchboard.remove(live.id)
         raise
@@ -46,7 +46,7 @@ async def hand_over(switchboard: Switchboard, session_id: str, to: str, by: str)
 
 
 def _read(records: Iterator[Envelope | Gap], agent: str) -> tuple[str, int]:
-    """The conversation in words, and the number of its last event."""
+    """The conversation as text, and the number of its last event."""
     last = 0
 
     def counted() -> Iterator[Envelope | Gap]:

@@ -1,8 +1,8 @@
-"""A session at work: what the exchange adds to `core.session`.
+"""An open session: what the exchange adds to `core.session`.
 
-It is a sink of the session: from what happens there it keeps the rows up to date (approvals, messages, usage), and it
-holds turns to their time. Rows are written in the order of the events and beside the event loop; whoever needs to see
-them waits for `written`.
+It is a sink of the session: it keeps the rows (approvals, messages, usage) in step with its events, and enforces the
+time limit of turns. Rows are written in the order of the events, in a thread; callers that need to see them await
+`written`.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from trunkline.exchange.messages import Messages
 
 logger = logging.getLogger(__name__)
 
-#: Kinds of faults that say something about the agent, and nothing about what it was asked.
+#: Kinds of faults that are about the agent, not about the request.
 ILL = frozenset({"agent", "crashed", "timeout", "internal"})
 
 Told = Callable[[Approval], None]
-#: Hears that a session was removed.
+#: Called when a session was removed.
 Removed = Callable[[], None]
 Work = Callable[[], Awaitable[object]]
 
 
 class LiveSession:
-    """One session of one agent, with everything that watches over it."""
+    """One session of one agent, with its rows, meter and time limit."""
 
     congested = False
 
@@ -58,16 +58,16 @@ class LiveSession:
         messages: Messages,
         told: Told,
     ) -> None:
-        """`told` hears of each approval that a person must give."""
+        """`told` is called for each approval that a person must decide on."""
         self.session = session
         self.entry = entry
         self.meter = meter
         self.seats: dict[object, Removed] = {}
-        """Those who are attached now, and how each hears that the session was removed."""
+        """The attached clients, and what to call for each when the session is removed."""
         self.used = 0.0
-        """When it was used last, by the loop's clock."""
+        """When it was last used, by the loop's clock."""
         self.sending = asyncio.Lock()
-        """Held while a message is taken in: one after the other."""
+        """Held while a message is accepted: one at a time."""
         self._approvals = approvals
         self._messages = messages
         self._told = told
@@ -75,17 +75,17 @@ class LiveSession:
         self._rows: deque[Work] = deque()
         self._writing: asyncio.Task[None] | None = None
         self._asked = {request.call_id: digest(request) for request in session.waiting}
-        """The calls that a person is asked about, as they were shown: without secrets, unlike the agent's own."""
+        """The calls that await a person, as they were shown: without secrets, unlike the agent's own."""
         self._clock: asyncio.TimerHandle | None = None
         self._timed = session.turn
-        """The turn whose time is taken."""
+        """The turn that is being timed."""
         self._left: float | None = meter.seconds_per_turn if session.turn else None
         self._began = 0.0
         self._fault: Fault | None = None
         self._reasons: dict[str, str] = {}
-        """Why calls were denied that have not been shown as answered yet."""
+        """The reasons for denials that have not been shown as answers yet."""
         self._sender = ""
-        """Who asked what is being answered, as far as it was shown."""
+        """The authors of the messages being answered, as far as they were shown."""
         if session.turn:
             self._sender = self._now()[1]
         meter.keep, meter.now = self._write, self._now
@@ -99,33 +99,33 @@ class LiveSession:
 
     @property
     def agent(self) -> str:
-        """The name of who answers."""
+        """The agent's name."""
         return self.entry.name
 
     @property
     def clients(self) -> int:
-        """How many are attached now."""
+        """The number of attached clients."""
         return len(self.seats)
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody would miss it: nothing runs, nothing waits, nobody watches."""
+        """Whether it can be closed: nothing runs or waits, and no client is attached."""
         at_rest = self.session.status in (State.IDLE, State.CLOSED) and self._writing is None
         return at_rest and not self.clients and not self.sending.locked()
 
     def touch(self) -> None:
-        """It is being used."""
+        """Note that it is in use."""
         self.used = self._loop.time()
 
     async def decide(self, approval: Approval, decision: Decision, by: str) -> None:
-        """Answer what a row asks. Afterwards the answer survives the process.
+        """Answer an approval. Once this returns, the answer survives the process.
 
         Raises:
-            AlreadyDecided: it is not pending any more, or the call is not the one that was asked about.
+            AlreadyDecided: it is no longer pending, or the call is not the one that was asked about.
         """
         try:
             if self._asked.get(approval.call_id) != approval.digest or self.session.turn != approval.turn:
-                raise UnknownCall("It is not asked any more.")
+                raise UnknownCall("It is no longer waiting for an answer.")
             self.session.answer(approval.call_id, decision, by)
         except UnknownCall:
             await self.written()
@@ -137,9 +137,9 @@ class LiveSession:
             await self._approvals.explained(approval.id, decision.reason)
 
     async def written(self) -> None:
-        """Wait until the rows know all that has happened until now.
+        """Wait until the rows reflect everything that has happened so far.
 
-        Those that begin meanwhile are not waited for: a session that is never at rest must not keep anybody.
+        Later ones are not waited for: a session that is never idle must not keep the caller waiting forever.
         """
         await self.session.settled()
         if self._writing is not None:
@@ -148,17 +148,17 @@ class LiveSession:
             await reached.wait()
 
     def write_row(self, work: Work) -> None:
-        """Write one more row, behind those that are being written."""
+        """Write one more row, after those already queued."""
         self._write(work)
 
     async def close(self) -> None:
-        """End what runs, and let go of the agent."""
+        """End the turn in progress, and close the agent."""
         self._stop_clock()
         await self.session.close()
         await self.written()
 
     async def suspend(self) -> None:
-        """Let go of the agent. Who is being asked is still asked when the session is opened again."""
+        """Close the agent. Pending approvals remain pending when the session is opened again."""
         self._stop_clock()
         await self.session.suspend()
         await self.written()
@@ -166,7 +166,7 @@ class LiveSession:
     # The session's sink.
 
     def show(self, envelopes: Sequence[Envelope]) -> None:
-        """What happened: keep the rows and the clock."""
+        """Update the rows and the timer."""
         self.touch()
         for envelope in envelopes:
             self._note(envelope.turn, envelope)
@@ -193,8 +193,8 @@ class LiveSession:
                 why = self._reasons.pop(call_id, None)
                 self._write(lambda: approvals.answered(id, turn, call_id, approved=approved, by=by, reason=why))
             case ToolStarted(call_id=call_id) | ToolFinished(call_id=call_id):
-                # Run without an answer: the agent's own affair, and nobody needs to be asked any more.
-                self._close_call(turn, call_id, "The agent went on without an answer.")
+                # It ran without an answer, which is up to the agent; the question is settled.
+                self._close_call(turn, call_id, "The agent continued without an answer.")
             case ToolCancelled(call_id=call_id, reason=reason):
                 self._close_call(turn, call_id, reason)
             case Failed(kind=kind, message=text):
@@ -224,7 +224,7 @@ class LiveSession:
         await self.meter.turn_began(turn)
 
     def _now(self) -> tuple[int, str]:
-        """The turn in progress, and who asked."""
+        """The turn in progress, and who sent its message."""
         turn = self.session.turn
         found = self.session.state.open_turns.get(turn)
         return turn, (found.message.sender or "") if found else ""
@@ -232,7 +232,7 @@ class LiveSession:
     async def _ask(self, turn: int, request: ToolRequested) -> None:
         self._told(await self._approvals.asked(self.id, self.agent, turn, request))
 
-    # Rows are written one after the other.
+    # Writing rows, one after the other.
 
     def _write(self, work: Work) -> None:
         self._rows.append(work)
@@ -246,12 +246,12 @@ class LiveSession:
                 try:
                     await work()
                 except Exception:
-                    # The log has it; the rows are made good when the session is opened the next time.
+                    # It is in the log; the rows are corrected when the session is opened next.
                     logger.exception("a row of session %s could not be written", self.id)
         finally:
             self._writing = None
 
-    # A turn's time. It does not pass while a person is asked.
+    # The time limit of a turn. The clock stops while a person is asked.
 
     def _start_clock(self) -> None:
         if self._left is not None and self._clock is None and self.session.status is not State.AWAITING_APPROVAL:
@@ -270,7 +270,7 @@ class LiveSession:
 
     def _late(self) -> None:
         self._clock = None
-        # The end of a turn is shown when the disk has it; by then the next one may be under way.
+        # The end of a turn is shown once it is on disk; by then the next one may have begun.
         if self.session.turn == self._timed:
             seconds = self.meter.seconds_per_turn or 0.0
             self.session.break_off(

@@ -1,6 +1,6 @@
-"""Messages that were taken in and not begun: what a client was promised outlives the process.
+"""Messages that were accepted but not started yet: what a client was promised outlives the process.
 
-Also whose message is which: the same `msg_id` twice is one message.
+Also recognizes repeated messages: the same `msg_id` twice is one message.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from trunkline.core.ids import new_id
 from trunkline.core.log import EventLog
 from trunkline.store.database import Database, Row, Transaction
 
-#: How long a `msg_id` is remembered after its message was taken in: longer than anybody tries again.
+#: How long a `msg_id` is remembered: longer than any client retries.
 KEEP_MS = 7 * 24 * 3_600_000
 
 
 class QueuedMessage(Value):
-    """One that waits to be begun, or has been."""
+    """A message that is waiting to be started, or has been."""
 
     number: int
     turn: int | None
     message: UserMessage
     seq: int
-    """The last event in the session's log when it was taken in: its own come after that."""
+    """The last event in the session's log when it was accepted: its own come after that."""
     digest: str
     """Of what it says; empty: it is not known any more."""
 
@@ -43,16 +43,16 @@ class Messages:
         self._clock = clock
 
     async def find(self, session: str, msg_id: str) -> QueuedMessage | None:
-        """The one with that id, if it was taken in before."""
+        """The message with that id, if it was accepted before."""
         sql = "SELECT * FROM message WHERE session = ? AND msg_id = ?"
         row = await self._database.read(lambda tx: tx.one(sql, (session, msg_id)))
         return None if row is None else _queued(row)
 
     async def take(self, session: str, message: UserMessage, seq: int) -> QueuedMessage:
-        """Keep a message until its turn has begun. From here on it is not lost. `seq`: the log's last event.
+        """Keep a message until its turn has started. Once this returns, it is not lost. `seq`: the log's last event.
 
         Raises:
-            Conflict: one with that id was taken in before, or there is no such session.
+            Conflict: one with that id was accepted before, or there is no such session.
         """
         now = self._clock()
         whole = message if message.id else message.replace(id=new_id())
@@ -88,23 +88,23 @@ class Messages:
         )
 
     async def began(self, session: str, turn: int, message: UserMessage) -> None:
-        """A message is being answered: the log has it."""
+        """A message is being answered: it is in the log."""
         if message.id is None:
             return
         sql = "UPDATE message SET state = 'begun', turn = ?, text = '' WHERE session = ? AND msg_id = ?"
         await self._database.write(lambda tx: tx.execute(sql, (turn, session, message.id)))
 
     async def forget(self, number: int) -> None:
-        """It was not taken after all: whoever sends it again sends it for the first time."""
+        """It was not accepted after all: sending it again counts as the first time."""
         await self._database.write(lambda tx: tx.execute("DELETE FROM message WHERE number = ?", (number,)))
 
     async def waiting(self, session: str) -> list[QueuedMessage]:
-        """Those that were taken in and not begun, in order."""
+        """The messages that were accepted but not started, in order."""
         sql = "SELECT * FROM message WHERE session = ? AND state = 'queued' ORDER BY number"
         return [_queued(row) for row in await self._database.read(lambda tx: tx.all(sql, (session,)))]
 
     async def sessions_waiting(self) -> list[str]:
-        """The sessions in which some wait."""
+        """The sessions with waiting messages."""
         sql = "SELECT DISTINCT session FROM message WHERE state = 'queued' ORDER BY session"
         return [str(row["session"]) for row in await self._database.read(lambda tx: tx.all(sql))]
 
@@ -116,7 +116,7 @@ def digest(message: UserMessage) -> str:
 
 
 def storable(message: UserMessage) -> UserMessage:
-    """One that a database and a log can keep: halves of characters, which JSON can smuggle in, are replaced."""
+    """The message in a form that a database and a log can store: unpaired surrogates from JSON are replaced."""
     return message.replace(
         text=_whole(message.text),
         files=tuple(map(_whole, message.files)),
@@ -125,7 +125,7 @@ def storable(message: UserMessage) -> UserMessage:
 
 
 def begun_in(log: EventLog, queued: Sequence[QueuedMessage]) -> list[tuple[int, UserMessage]]:
-    """Those that a log has although their rows do not know, with their turns: a process died between the two."""
+    """Messages in the log whose rows do not say so, with their turns: a process died between the two."""
     wanted = {each.message.id for each in queued}
     events = log.read(min(each.seq for each in queued)) if queued else iter(())
     return [

@@ -1,10 +1,10 @@
-"""An exchange as a process: its file, its home, the HTTP API on its address and on a socket in its home, its wires.
+"""An exchange as a process: its file, its home, its wires, and the HTTP API on its address and on a socket.
 
     process = ExchangeProcess("trunkline.toml")
     await process.run(stop, reachable)
 
-A changed file is taken up while it runs, when somebody asks for it (`reload`) or by itself. One that cannot be used is
-refused whole, and all goes on as it was.
+A changed file is loaded while it runs, on request (`reload`) or automatically. One that cannot be used is rejected as a
+whole, and nothing changes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from trunkline.exchange.wires import Wires
 
 logger = logging.getLogger(__name__)
 
-#: How often is looked whether the file has changed: soon enough for whoever has just saved it.
+#: How often to check whether the file has changed: soon enough for someone who has just saved it.
 WATCH_SECONDS = 1.0
 
 _ANOTHER_ADDRESS = "Choose another `listen` in the section `[exchange]` of `{}`; port 0 is any that is free."
@@ -59,7 +59,7 @@ class ExchangeProcess:
         any_port: bool = False,
         watch_seconds: float = WATCH_SECONDS,
     ) -> None:
-        """`write` sees to it that the file is there; `any_port`: take another port where the one in it is in use."""
+        """`write` makes sure that the file exists; `any_port`: use another port if the configured one is taken."""
         self._path = path
         self._say = say
         # A copy: what agents must not have is taken out of ours.
@@ -104,10 +104,10 @@ class ExchangeProcess:
                     self._exchange = None
 
     async def reload(self) -> None:
-        """Take the file up as it is now.
+        """Load the file as it is now.
 
         Raises:
-            ConfigError: it cannot be used; all goes on as it was.
+            ConfigError: it cannot be used; nothing changes.
         """
         async with self._taking_up:
             exchange = self._exchange
@@ -120,14 +120,14 @@ class ExchangeProcess:
             await exchange.take_up(settings)
             if self._wires is not None:
                 await self._wires.take_up(settings.wires)
-        self._say(f"`{self._path}` was taken up: {_counted(settings)}.")
+        self._say(f"`{self._path}` was loaded: {_counted(settings)}.")
 
     def ask_to_reload(self) -> None:
-        """The same soon, for those who wait for no answer: it is said."""
+        """The same, soon, for callers that wait for no answer: the result is logged."""
         self._asked.set()
 
     def _check_change(self, old: ExchangeSettings, new: ExchangeSettings) -> None:
-        """See whether what changed can change while it runs."""
+        """Check whether the changes are possible while it runs."""
         problems = []
         for key, before, after in (("home", old.home, new.home), ("listen", old.listen, new.listen)):
             if before != after:
@@ -173,7 +173,7 @@ class ExchangeProcess:
 
     @asynccontextmanager
     async def _wired(self, exchange: Exchange) -> AsyncIterator[None]:
-        """Run the wires as long as the block lasts."""
+        """Run the wires for the duration of the block."""
         self._wires = Wires(exchange, self._say)
         try:
             await self._wires.take_up(exchange.settings.wires)
@@ -191,7 +191,7 @@ class ExchangeProcess:
             return stack.enter_context(asgi.listening(host, 0))
 
     async def _watch(self, ending: asyncio.Event) -> None:
-        """Take the file up when somebody asks for it, and when it has changed."""
+        """Load the file on request, and when it has changed."""
         waits = [asyncio.create_task(event.wait(), name="watch") for event in (ending, self._asked)]
         try:
             while not ending.is_set():
@@ -211,7 +211,7 @@ class ExchangeProcess:
         try:
             await self.reload()
         except Fault as fault:
-            self._say(f"`{self._path}` was not taken up, and all goes on as it was:\n{fault}")
+            self._say(f"`{self._path}` was not loaded, and nothing changes:\n{fault}")
 
 
 def _hide(settings: ExchangeSettings) -> None:
@@ -228,7 +228,7 @@ def _local(home: str) -> socket.socket:
 
 
 async def _until(stop: asyncio.Event, ending: asyncio.Event, *parts: Coroutine[Any, Any, None]) -> None:
-    """Run all parts until `stop` is set, or one of them fails; then set `ending`, and wait for all.
+    """Run all parts until `stop` is set or one of them fails; then set `ending` and wait for all.
 
     Raises:
         Exception: of the one that failed.

@@ -1,4 +1,4 @@
-"""A session as a script, which the agent `scripted` plays on any wire.
+"""Turns a session into a script, which the agent `scripted` can play on any wire.
 
 The turns stand in their order, without `when`, each with the message that it answered. Signs of life are left out, and
 so is sound when there is much of it, which is counted.
@@ -36,26 +36,26 @@ from trunkline.core.events import (
 from trunkline.core.fault_table import TABLE
 from trunkline.core.faults import ConfigError
 
-#: As much as a script can be read again, and half of that for how its file is laid out.
+#: The longest script that can be read back, less half for the layout of its file.
 MOST_BYTES = document.MAX_BYTES // 2
-#: Pieces of text in a script. When there are more, each answer is said in one piece: a reader of YAML has its limits.
+#: Pieces of text in a script. With more, each answer becomes one piece: the YAML reader has its limits.
 MOST_PIECES = 20_000
 #: Sound in a script, as base64: half a minute of speech. A recording with more has its words alone.
 MOST_SOUND = MOST_BYTES // 2
-#: What a call gives that was denied when it was recorded, to somebody who approves it now.
-WAS_DENIED = "It was denied when this was recorded: nobody knows what it would have given."
+#: The result of a call that was denied when it was recorded, for someone who approves it now.
+WAS_DENIED = "It was denied when this was recorded: its result is unknown."
 WAS_CUT_OFF = "It was cut off when this was recorded."
 
 
 class SessionRecording(Value):
-    """The script, as the JSON value of its file, and how many of what were left out."""
+    """The script, as the JSON value of its file, and what was left out, with counts."""
 
     script: Mapping[str, Any]
     left_out: Mapping[str, int]
 
 
 def recorded(records: Iterable[Envelope | Gap], name: str) -> SessionRecording:
-    """What happened, as a script of that name. A turn that is still in progress is not part of it.
+    """The session as a script with that name, without the turn in progress.
 
     Raises:
         ConfigError: no turn has ended yet, or it is too long for a script.
@@ -81,7 +81,7 @@ def recorded(records: Iterable[Envelope | Gap], name: str) -> SessionRecording:
     thinks = any("thinking" in step for turn in turns for step in turn["steps"])
     script = {
         "name": name,
-        "description": "A recorded session. Its texts are said as they stand.",
+        "description": "A recorded session. Its texts are repeated verbatim.",
         "verbatim": True,
         "capabilities": {"approval": True, "resume": True, "thinking": thinks},
         "turns": turns,
@@ -113,15 +113,15 @@ def _join_pieces(turns: list[dict[str, Any]]) -> None:
 
 
 class _Turn:
-    """One turn on its way."""
+    """A turn being recorded."""
 
     def __init__(self, message: str) -> None:
         self._message = message
         self._steps: list[dict[str, Any]] = []
         self._calls: dict[str, dict[str, Any]] = {}
-        """The calls of the step in progress that are not over."""
+        """The open calls of the step in progress."""
         self._group: list[dict[str, Any]] = []
-        """All calls of the step in progress: those that were asked for while another was open."""
+        """All calls of the step in progress: those requested while another was open."""
 
     def take(self, event: Event) -> None:
         """One more event."""
@@ -172,7 +172,7 @@ class _Turn:
         return turn
 
     def _say(self, key: str, text: str) -> None:
-        """Pieces that follow each other are one step, and stay the pieces that they were."""
+        """Consecutive pieces are one step, but remain separate pieces."""
         if self._steps and key in self._steps[-1]:
             self._steps[-1][key].append(text)
         else:

@@ -1,6 +1,7 @@
-"""The tables of the exchange, as the list of steps that lead to them. It only ever grows.
+"""The tables of the exchange, as a list of migrations. It only ever grows.
 
-What was said is in the sessions' logs; here is what is asked for across sessions. Moments are milliseconds since 1970.
+Conversations are in the sessions' logs; the tables hold what is queried across sessions. Times are in milliseconds
+since 1970.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a part of a running exchange is to its supervisor."""
+"""A part of a running exchange, as its supervisor sees it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Service(Protocol):
-    """Something that can be reached from outside, and lives in this process's event loop."""
+    """Something reachable from outside that runs in this process's event loop."""
 
     @property
     def name(self) -> str:
@@ -16,11 +16,11 @@ class Service(Protocol):
 
     @property
     def where(self) -> str:
-        """The address; true once `run` has said that it can be reached."""
+        """The address; valid once `run` has called `reachable`."""
 
     @property
     def about(self) -> str:
-        """What the address is good for, in a few words; true when `where` is."""
+        """What the address is for, in a few words; valid when `where` is."""
 
     @property
     def trial(self) -> str:
@@ -29,6 +29,6 @@ class Service(Protocol):
     async def run(self, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
         """Serve until `stop` is set; call `reachable` as soon as somebody could connect.
 
-        Returning before that, or raising, is a crash: it is run again. A run starts from nothing; what an earlier
-        one left half done must not keep it from working. A `ConfigError` is none: somebody has to change something.
+        Returning early, or raising, counts as a crash: it is run again. Each run starts afresh, whatever an earlier one
+        left unfinished. A `ConfigError` is not a crash: somebody has to change something first.
         """

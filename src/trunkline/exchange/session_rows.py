@@ -1,4 +1,4 @@
-"""The rows of sessions: what is known of each without waking it."""
+"""The rows of sessions: what is known about each without waking it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from trunkline.core.faults import ConfigError
 from trunkline.exchange import tally
 from trunkline.store.database import Database, Row, Transaction
 
-#: The most that are listed at once, and how many are unless somebody says.
+#: The most sessions in one list, and the default.
 MOST_LISTED, LISTED = 1000, 100
-#: The longest id that a client may choose: a file's name is made of it, and it stands in every list.
+#: The longest id that a client may choose: it becomes a file name, and appears in every list.
 LONGEST_ID = 200
-#: What an id must have, in words.
+#: The rule for ids, in words.
 ID_RULE = f"1 to {LONGEST_ID} printable characters, no `/`, and must not be `.` or `..`"
 
 
 class SessionRow(Value):
-    """One line of a list of sessions. Times are milliseconds since 1970."""
+    """One session in a list. Times are in milliseconds since 1970."""
 
     id: str
     agent: str
@@ -36,12 +36,12 @@ class SessionRows:
         self._clock = clock
 
     async def get(self, session_id: str) -> SessionRow | None:
-        """One of them."""
+        """The session with that id."""
         row = await self._database.read(lambda tx: tx.one("SELECT * FROM session WHERE id = ?", (session_id,)))
         return None if row is None else SessionRow(**row)
 
     async def list(self, agent: str | None, limit: int, before: str | None) -> list[SessionRow]:
-        """Some of them, newest first; with `before`, those that are older than that one."""
+        """Sessions, newest first; with `before`, those older than that one."""
 
         def read(tx: Transaction) -> list[Row]:
             where, values = ["1 = 1"], []
@@ -68,23 +68,23 @@ class SessionRows:
         await self._database.write(write)
 
     async def delete(self, session_id: str) -> None:
-        """One less, with all that hangs on it."""
+        """Remove a session and everything that belongs to it."""
         await self._database.write(lambda tx: tx.execute("DELETE FROM session WHERE id = ?", (session_id,)))
 
     async def touch(self, session_id: str) -> None:
-        """It was used."""
+        """Note that it was used."""
         now = self._clock()
         sql = "UPDATE session SET updated_at = ? WHERE id = ?"
         await self._database.write(lambda tx: tx.execute(sql, (now, session_id)))
 
 
 def can_be_id(id: str) -> bool:
-    """Whether every wire can tell an id: in addresses, where `.` and `..` are not names, in lines, on a screen."""
+    """Whether every wire can carry an id: in URLs, where `.` and `..` are not names, in lines, on a screen."""
     return 0 < len(id) <= LONGEST_ID and id.isprintable() and "/" not in id and id not in (".", "..")
 
 
 def checked(session_id: str) -> str:
-    """A session id that can be kept.
+    """A session id that can be stored.
 
     Raises:
         ConfigError: it cannot.

@@ -1,4 +1,4 @@
-"""What an exchange is told: the values behind its configuration file. `exchange.config` reads them."""
+"""The settings of an exchange: the contents of its file, as `exchange.config` reads them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from trunkline.base.vocabulary import Mode
 
 Role = Literal["observer", "talker", "approver", "admin"]
 
-#: Each may do what those before it may.
+#: Each role includes those before it.
 ROLES: tuple[Role, ...] = ("observer", "talker", "approver", "admin")
 
-#: Where people look for it.
+#: The default address.
 LISTEN = ("127.0.0.1", 4400)
 
 
 class AgentBudget(Value):
-    """The most that an agent may use. None: no limit. A day is one of UTC."""
+    """The most that an agent may use. None: no limit. Days are in UTC."""
 
     tokens_per_day: int | None = None
     usd_per_day: float | None = None
@@ -31,24 +31,24 @@ class AgentSettings(Value):
 
     name: str
     agent: str
-    """As the registry names it: `coder`, `graph:FILE`, `agentproc:PROFILE`, ..."""
+    """Its name in the registry: `coder`, `graph:FILE`, `agentproc:PROFILE`, ..."""
     workspace: str = "."
     mode: Mode | None = None
     allow: tuple[str, ...] | None = None
-    """The tools that need no approval; None: as the agent's own configuration says."""
+    """The tools that need no approval; None: those of the agent's own configuration."""
     description: str = ""
     budget: AgentBudget = AgentBudget()
     options: Mapping[str, Any] = {}
-    """Provider, model and so on: what `trunkline chat` takes."""
+    """Provider, model and so on: the options of `trunkline chat`."""
 
     @property
     def kind(self) -> str:
-        """What stands before the colon."""
+        """The part before the colon."""
         return self.agent.partition(":")[0]
 
 
 class PersonSettings(Value):
-    """Somebody with a token."""
+    """A person with a token."""
 
     name: str
     token_sha256: str
@@ -57,11 +57,11 @@ class PersonSettings(Value):
 
 
 class WireSettings(Value):
-    """A wire that is served, with its own keys as they were written."""
+    """A wire to serve, with its own keys as they were written."""
 
     name: str
     agents: tuple[str, ...] | None = None
-    """Who can be reached there; None: all."""
+    """The agents that it offers; None: all."""
     keys: Mapping[str, Any] = {}
     kept: Mapping[str, str] = {}
     """What the keyring has for it: secrets, by their keys."""
@@ -71,22 +71,22 @@ class WireSettings(Value):
 
 
 class ExchangeSettings(Value):
-    """All of it. `path` is the file that it was read from."""
+    """All settings. `path` is the file that they were read from."""
 
     path: str
     home: str
     listen: tuple[str, int] = LISTEN
     hosts: tuple[str, ...] = ()
-    """More names that it answers to."""
+    """Additional host names that it answers to."""
     agents: Mapping[str, AgentSettings] = {}
     wires: Mapping[str, WireSettings] = {}
     people: Mapping[str, PersonSettings] = {}
     webhook: str | None = None
-    """Who is told that something waits for approval."""
+    """Called when something waits for approval."""
     approvals_expire_seconds: float | None = None
     metrics_without_token: bool = False
     evict_seconds: float = 900.0
-    """How long a session that nobody uses keeps its agent."""
+    """How long an unused session keeps its agent running."""
     variables: tuple[str, ...] = ()
     """Those that hold a secret of the file: nothing for agents."""
     kept: tuple[str, ...] = ()

@@ -1,9 +1,10 @@
-"""Runs services side by side, and keeps them running.
+"""Runs services concurrently, and keeps them running.
 
-- One that crashes is run again after a delay that doubles with each crash in a row; the others do not notice.
-- One that crashes too often in a row is given up. A run that lasted a while ends the row. One that says that it cannot
-  work as things are (a `ConfigError`) is given up at once: trying again cures nothing.
-- On `stop` all of them end together, in bounded time: first asked, then cancelled, then left behind and named.
+- A service that crashes is restarted after a delay that doubles with each consecutive crash; the others are not
+  affected.
+- After too many consecutive crashes it is given up; a run that lasted a while resets the count. A service that cannot
+  work as configured (a `ConfigError`) is given up at once: retrying would not help.
+- On `stop` all services end together, in bounded time: they are asked, then cancelled, then abandoned and named.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ Report = Callable[[Service, State, str], None]
 
 
 class Pace(Value):
-    """How patient a supervisor is, in seconds (and in crashes)."""
+    """The limits of a supervisor, in seconds (and in crashes)."""
 
     first_delay: float = 0.25
-    """Before the second run: soon, since most crashes are accidents."""
+    """Before the first restart: short, since most crashes are accidents."""
     longest_delay: float = 30.0
-    """However long the row of crashes: a machine that comes back is noticed within half a minute."""
+    """The longest delay: a machine that comes back is noticed within half a minute."""
     steady: float = 60.0
-    """A run that lasted this long was no part of a row."""
+    """A run that lasted this long resets the count."""
     crashes: int = 8
-    """In a row; with the delays above, about a minute until somebody must look."""
+    """Consecutive crashes; with the delays above, about a minute until somebody must look."""
     stopping: float = 3.0
-    """For services to end when asked: open turns and connections are let go of in less."""
+    """For services to end when asked: open turns and connections are closed sooner."""
     cancelling: float = 1.0
-    """For what had to be cancelled."""
+    """For services that had to be cancelled."""
 
 
 class Supervisor:
@@ -48,10 +49,10 @@ class Supervisor:
         self._report = report
         self._pace = pace or Pace()
         self.stuck: list[str] = []
-        """Services that did not end: whoever wants to end the process must not wait for their tasks."""
+        """Services that did not end: to end the process, do not wait for their tasks."""
 
     async def run(self, stop: asyncio.Event) -> bool:
-        """Run until `stop` is set: True. False when every service was given up."""
+        """Run until `stop` is set, then return True; return False if every service was given up."""
         tasks = {
             asyncio.create_task(self._keep(service, stop), name=f"service {service.name}"): service
             for service in self._services
@@ -69,7 +70,7 @@ class Supervisor:
             await self._end(tasks)
 
     async def _keep(self, service: Service, stop: asyncio.Event) -> bool:
-        """Run a service again and again."""
+        """Run a service, and restart it when it crashes."""
         loop = asyncio.get_running_loop()
         crashes = 0
         while not stop.is_set():
@@ -95,10 +96,10 @@ class Supervisor:
         return True
 
     async def _run_once(self, service: Service, stop: asyncio.Event) -> str:
-        """What made the run end, in words.
+        """Why the run ended, in words.
 
         Raises:
-            ConfigError: it will end like that each time.
+            ConfigError: it would end like that each time.
         """
         try:
             await service.run(stop, lambda: self._report(service, "reachable", ""))
@@ -110,7 +111,7 @@ class Supervisor:
         return "it ended by itself"
 
     async def _end(self, tasks: dict[asyncio.Task[bool], Service]) -> None:
-        """Wait for all, cancel those that are late, and name those that do not even mind that."""
+        """Wait for all, cancel those that are late, and name those that ignore even that."""
         _, late = await asyncio.wait({*tasks}, timeout=self._pace.stopping)
         for task in late:
             task.cancel()
@@ -118,11 +119,11 @@ class Supervisor:
             _, late = await asyncio.wait(late, timeout=self._pace.cancelling)
         for task in late:
             self.stuck.append(tasks[task].name)
-            self._report(tasks[task], "stuck", "it did not stop, and is left behind")
+            self._report(tasks[task], "stuck", "it did not stop, and was abandoned")
 
 
 async def _first(stop: asyncio.Event, seconds: float) -> None:
-    """Wait for `stop`, but not longer."""
+    """Wait for `stop`, at most this long."""
     try:
         async with asyncio.timeout(seconds):
             await stop.wait()

@@ -1,8 +1,7 @@
-"""The sessions of an exchange: opened, joined, left, and let go of when nobody uses them.
+"""The sessions of an exchange: opened, joined, left, and closed when nobody uses them.
 
-A session belongs to the exchange and not to a connection. One that is not at work is a log and a row; the next one who
-asks for it wakes it up. After a restart those are woken in which something waits: a person's answer, or a message that
-was taken in.
+A session belongs to the exchange, not to a connection. A session that is asleep is a log and a row; the next request
+wakes it. After a restart, sessions with something pending are woken: an approval, or a message that was accepted.
 """
 
 from __future__ import annotations
@@ -40,17 +39,17 @@ from trunkline.store.view import SessionView
 
 logger = logging.getLogger(__name__)
 
-#: How often is looked for sessions that nobody uses.
+#: How often to look for unused sessions.
 SWEEP_SECONDS = 30.0
-#: So much of a log that is being copied is held at once.
+#: How much of a log is held in memory while it is copied.
 COPIED_BYTES = 1024 * 1024
 
-#: How many are woken at once after a start: agents may be programs, and they start on all processors.
+#: How many sessions are woken at once after a start: agents may be programs, which compete for the processors.
 WOKEN_AT_ONCE = 16
-#: How much of a peer's words is repeated in an error.
+#: How much of a client's text is repeated in an error.
 SHOWN_CHARS = 80
 
-#: What becomes of a message that comes in the middle of a turn.
+#: What happens to a message that arrives during a turn.
 When = Literal["queue", "steer", "reject"]
 
 
@@ -69,7 +68,7 @@ class Switchboard:
         evict_seconds: float,
         told: Told = lambda approval: None,
     ) -> None:
-        """`sessions` is the directory of the logs; `told` hears of each approval that a person must give."""
+        """`sessions` is the directory of the logs; `told` is called for each approval that a person must decide on."""
         self.directory = directory
         self.approvals = ApprovalStore(database, clock)
         self.messages = Messages(database, clock)
@@ -81,7 +80,7 @@ class Switchboard:
         self._redactor = redactor
         self._clock = clock
         self.evict_seconds = evict_seconds
-        """How long a session that nobody uses keeps its agent."""
+        """How long an unused session keeps its agent running."""
         self._told = told
         self._live: dict[str, LiveSession] = {}
         self._doors = Doors()
@@ -90,7 +89,7 @@ class Switchboard:
     # Opening and closing.
 
     async def start(self) -> None:
-        """Wake up every session in which something waits."""
+        """Wake every session in which something is pending."""
         self._sweeping = asyncio.create_task(self._sweep(), name="let go of idle sessions")
         waiting = {*await self.approvals.sessions_waiting(), *await self.messages.sessions_waiting()}
         room = asyncio.Semaphore(WOKEN_AT_ONCE)
@@ -100,7 +99,7 @@ class Switchboard:
                 try:
                     await self.find(id)
                 except Exception as error:
-                    logger.warning("session %s cannot go on: %s", id, error)
+                    logger.warning("session %s cannot continue: %s", id, error)
                     await self.approvals.close_all(id, f"The agent cannot come back: {error}")
 
         for id, agent in await self._tallies.uncounted():
@@ -110,7 +109,7 @@ class Switchboard:
         await asyncio.gather(*map(wake, sorted(waiting)))
 
     async def close(self) -> None:
-        """Let go of everything. Who was being asked is asked again after the next start."""
+        """Close everything. Pending approvals are pending again after the next start."""
         if self._sweeping is not None:
             self._sweeping.cancel()
             await asyncio.wait({self._sweeping})
@@ -121,12 +120,12 @@ class Switchboard:
     async def open(
         self, agent: str, session_id: str | None = None, *, workspace: str | None = None, by: str = ""
     ) -> LiveSession:
-        """A new session with an agent, or the one of that id.
+        """A new session with an agent, or the existing one with that id.
 
         Raises:
             UnknownAgent: there is no such agent.
-            SessionExists: the id is that of a session with another agent.
-            ConfigError, AgentFailed: the agent cannot be had.
+            SessionExists: the id belongs to a session with another agent.
+            ConfigError, AgentFailed: the agent is not available.
         """
         entry = self.directory.find(agent)
         id = checked(session_id) if session_id is not None else new_id()
@@ -145,11 +144,11 @@ class Switchboard:
         return await self._doors.whole(opened())
 
     async def find(self, session_id: str) -> LiveSession:
-        """The session of that id, woken up if need be.
+        """The session with that id, woken if need be.
 
         Raises:
             SessionNotFound: there is none.
-            ConfigError, AgentFailed: its agent cannot be had.
+            ConfigError, AgentFailed: its agent is not available.
         """
         live = self._live.get(session_id)
         if live is not None:
@@ -167,8 +166,8 @@ class Switchboard:
     async def attached(
         self, session_id: str, removed: Removed = lambda: None, *, by: str = "", wire: str = ""
     ) -> AsyncIterator[LiveSession]:
-        """The session, kept at work as long as the block lasts. `removed` hears of its end. With `wire`,
-        it is noted who came and left."""
+        """The session, kept awake for the duration of the block. `removed` is called if it is removed. With `wire`,
+        joining and leaving are noted."""
         live = await self.find(session_id)
         seats, seat = live.seats, object()
         seats[seat] = removed
@@ -184,11 +183,11 @@ class Switchboard:
 
     @property
     def at_work(self) -> tuple[LiveSession, ...]:
-        """All sessions that have their agent now."""
+        """All sessions that are awake."""
         return tuple(self._live.values())
 
     def live(self, session_id: str) -> LiveSession | None:
-        """The session, if it is at work."""
+        """The session, if it is awake."""
         return self._live.get(session_id)
 
     async def remove(self, session_id: str) -> None:
@@ -206,21 +205,21 @@ class Switchboard:
                     for removed in tuple(live.seats.values()):
                         removed()
                     await live.close()
-                # The log first: what is cut short here can be done again, as long as there is the row.
+                # The log first: while the row exists, an interrupted removal can be repeated.
                 with suppress(SessionNotFound):
                     await asyncio.to_thread(self._store.remove, session_id)
                 await self._rows.delete(session_id)
 
         await self._doors.whole(remove())
 
-    # Reading without waking, and beginning with what was said elsewhere.
+    # Reading without waking, and starting with earlier events.
 
     def peek(self, session_id: str) -> SessionView:
-        """All that is in the log of a session, to be read once and in a thread.
+        """The whole log of a session, to be read once and in a thread.
 
         Raises:
             SessionNotFound: there is none.
-            SessionDamaged: its log does not begin like one.
+            SessionDamaged: its log does not begin as one should.
         """
         live = self._live.get(session_id)
         if live is not None:
@@ -228,7 +227,7 @@ class Switchboard:
         return self._store.peek(session_id)
 
     async def adopt(self, agent: str, workspace: str, by: str, events: Iterator[Envelope]) -> SessionRow:
-        """A new session that begins with these events, in a new log. It is woken when somebody asks for it.
+        """A new session that starts with these events, in a new log. It is woken when it is first used.
 
         Raises:
             ConfigError: the log cannot be written.
@@ -247,7 +246,7 @@ class Switchboard:
         return row
 
     def _note(self, live: LiveSession, what: What, by: str, detail: str = "") -> None:
-        """In its turn, behind the rows that the session is writing; of one that is closed, nothing."""
+        """Write after the rows that the session has queued; nothing for a session that is closed."""
         seq = live.session.seq
         if live.session.status is not State.CLOSED:
             live.write_row(lambda: self.acts.add(live.id, seq, what, by, detail))
@@ -255,18 +254,18 @@ class Switchboard:
     # Messages.
 
     async def submit(self, live: LiveSession, message: UserMessage, when: When = "queue") -> int:
-        """Take a message in; gives the turn that it is answered in. It is not lost from here on.
+        """Accept a message; returns the turn that will answer it. Once this returns, it is not lost.
 
         Raises:
             BudgetExceeded: its agent may not answer now.
-            AgentBusy: a turn is in progress and it was not to wait, or too many wait already.
+            AgentBusy: a turn is in progress and the message must not wait, or too many are already waiting.
             SessionNotFound: the session was removed.
         """
         return await self._doors.whole(self._submit(live, storable(message), when))
 
     async def _submit(self, live: LiveSession, message: UserMessage, when: When) -> int:
         if self._live.get(live.id) is not live:
-            # It was let go of, or removed, since the caller found it.
+            # It was closed or removed since the caller found it.
             live = await self.find(live.id)
         async with live.sending:
             if message.id is not None and (known := await self.messages.find(live.id, message.id)) is not None:
@@ -276,9 +275,9 @@ class Switchboard:
             try:
                 kept = await self.messages.take(live.id, message, live.session.shown)
             except Conflict:
-                raise SessionNotFound(f"There is no session `{live.id[:SHOWN_CHARS]}` any more.") from None
+                raise SessionNotFound(f"The session `{live.id[:SHOWN_CHARS]}` no longer exists.") from None
             try:
-                # Once more, since others were at work meanwhile; nobody is between here and the session.
+                # Again, since others may have been faster; there is no await between here and the session.
                 _check_free(live, when)
                 steered = when == "steer" and live.session.steer(kept.message)
                 if not steered:
@@ -288,7 +287,7 @@ class Switchboard:
                 await self.messages.forget(kept.number)
                 raise
             if steered:
-                # The row must not know before the log does: that is written later while a turn's end is on its way.
+                # The row must not be ahead of the log, which is written later while the end of a turn is being saved.
                 await live.session.settled()
                 await self.messages.began(live.id, turn, kept.message)
             else:
@@ -299,19 +298,19 @@ class Switchboard:
     # Rows.
 
     async def row(self, session_id: str) -> SessionRow | None:
-        """What is known of a session without waking it."""
+        """What is known about a session without waking it."""
         return await self._rows.get(session_id)
 
     async def rows(self, agent: str | None = None, limit: int = LISTED, before: str | None = None) -> list[SessionRow]:
-        """Sessions, newest first; with `before`, those that are older than that one."""
+        """Sessions, newest first; with `before`, those older than that one."""
         return await self._rows.list(agent, limit, before)
 
     async def written(self) -> None:
-        """Wait until the rows know all that has been shown."""
+        """Wait until the rows reflect everything that has been shown."""
         for live in tuple(self._live.values()):
             await live.written()
 
-    # How it is done. Only alone with the session's id.
+    # Internals. Call these only while holding the session's lock.
 
     async def _existing(self, session_id: str) -> SessionRow:
         row = await self.row(session_id)
@@ -343,12 +342,12 @@ class Switchboard:
         except BaseException:
             await live.suspend()
             raise
-        # Only now: whoever finds it sends messages, and those that were there before come first.
+        # Only now: once others find it, they send messages, and the earlier ones must come first.
         self._live[row.id] = live
         return live
 
     async def _take_up(self, live: LiveSession) -> None:
-        """Go on with what the last process left: rows that the log knows more of, and messages that wait."""
+        """Resume what the last process left: rows that are behind the log, and waiting messages."""
         await self.acts.add(live.id, live.session.seq, "woken", detail=f"process {os.getpid()}")
         turn, requests = live.session.turn, live.session.waiting
         live.session.flush()
@@ -416,7 +415,7 @@ class Switchboard:
 
     async def _let_go(self, live: LiveSession) -> None:
         async with self._doors.alone(live.id):
-            # It may have been taken up again while we waited.
+            # It may have been woken again while we waited.
             if live.is_idle and self._live.get(live.id) is live:
                 del self._live[live.id]
                 await self.acts.add(live.id, live.session.seq, "let_go")

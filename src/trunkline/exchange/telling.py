@@ -1,4 +1,4 @@
-"""A conversation in words, for an agent that was not there: what was said, what tools gave, what they touched."""
+"""A conversation as text, for an agent that did not take part: messages, tool results, files that were touched."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from trunkline.core.events import (
     UserMessage,
 )
 
-#: Characters in all. They are in each of the agent's requests: about an eighth of a usual window.
+#: Characters in total. They are part of each of the agent's requests: about an eighth of a typical context window.
 MOST_TOLD = 100_000
-#: Of one tool's result, and of its arguments: what it came to, not all that it printed.
+#: Of one tool's result, and of its arguments: the gist, not everything that it printed.
 MOST_OF_RESULT, MOST_OF_ARGS = 2000, 300
-#: The files that were touched last.
+#: How many of the files touched last are listed.
 MOST_FILES = 200
 
-#: Under which names tools are told a file.
+#: The names of arguments that hold a file.
 _FILE_ARGS = ("file_path", "path", "notebook_path")
-_CUT = "(What came before that is left out.)"
+_CUT = "(What came before that is not shown.)"
 
 
 def told(records: Iterable[Envelope | Gap], agent: str) -> str:
-    """The whole conversation that an agent had so far; of a long one, the newest part. Empty if nothing was said."""
+    """The conversation so far; only the newest part of a long one. Empty if nothing was said."""
     telling = _Telling()
     for record in records:
         if isinstance(record, Envelope):
@@ -83,7 +83,7 @@ class _Telling:
                 self.end_of_speech()
 
     def end_of_speech(self) -> None:
-        """Whatever the agent has said so far is one piece."""
+        """Join what the agent has said so far into one piece."""
         text = "".join(self._speech).strip()
         self._speech.clear()
         if text:

@@ -1,4 +1,4 @@
-"""Graph agents on local models, as a service: a Tryll server with the built-in models, and the agent that echoes.
+"""Graph agents on local models, as a service: a Tryll server with the built-in models and the echo agent.
 
 Nothing is downloaded or loaded before somebody asks for a model.
 """
@@ -17,7 +17,7 @@ from trunkline.core.faults import ConfigError
 if TYPE_CHECKING:
     from trunkline.agents.graph.agent_models import SharedAgents
 
-#: Where clients look for a server.
+#: The default port of clients.
 PORT = 9100
 
 
@@ -37,8 +37,8 @@ class TryllService:
         models_dir: str | None = None,
         storage_root: str | None = None,
     ) -> None:
-        """`elsewhere`: agents beside the one that echoes. `strict`: on that port, or not at all. `token`: what clients
-        must send; none, if it is empty."""
+        """`elsewhere`: agents in addition to the echo agent. `strict`: use that port or fail. `token`: what clients
+        must send; empty: none is needed."""
         self._token = token
         self._models_dir = models_dir
         self._storage_root = storage_root
@@ -88,5 +88,5 @@ class TryllService:
             try:
                 await server.close()
             finally:
-                # Whoever is in a hurry may cancel the former. A model that goes on writing would keep the process.
+                # A caller in a hurry may cancel `close`. A model that keeps writing would keep the process alive.
                 await graphs.close()

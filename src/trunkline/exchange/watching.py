@@ -1,28 +1,28 @@
-"""Whether a file has changed, by looking at it now and then."""
+"""Detects changes of a file by polling."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 
-#: What is the same as long as nobody writes: the file itself, its size, and when it was written.
+#: What stays the same while nobody writes: the file itself, its size, and its modification time.
 Mark = tuple[int, int, int]
 
 
 class WatchedFile:
-    """One file. `look` is called at intervals, and tells once of each change, when it has come to rest.
+    """One file. `look` is called at intervals, and reports each change once, after the file has settled.
 
-    Editors write a file in several steps; one that is the same at two looks is not being written.
+    Editors write a file in several steps; if it is the same at two looks, it is not being written.
     """
 
     def __init__(self, path: str, mark: Callable[[str], Mark | None] | None = None) -> None:
-        """`mark` gives what is compared."""
+        """`mark` returns what is compared."""
         self._path = path
         self._mark = mark or mark_of
         self._told = self._seen = self._mark(path)
 
     def look(self) -> bool:
-        """Whether there is something new. A file that is gone is not: it may be about to be replaced."""
+        """Whether the file has changed. A missing file does not count: it may be about to be replaced."""
         before, self._seen = self._seen, self._mark(self._path)
         if self._seen is None or self._seen != before or self._seen == self._told:
             return False
@@ -30,12 +30,12 @@ class WatchedFile:
         return True
 
     def taken(self) -> None:
-        """What is there now has been read: it is no news."""
+        """The current contents have been read: they do not count as a change."""
         self._told = self._seen = self._mark(self._path)
 
 
 def mark_of(path: str) -> Mark | None:
-    """The mark of a file; None if it is not there."""
+    """The mark of a file; None if it does not exist."""
     try:
         found = os.stat(path)
     except OSError:

@@ -1,7 +1,7 @@
-"""Tells people that something waits for approval: one POST with JSON to the address in the exchange's file.
+"""Notifies people that something waits for approval: one POST with JSON to the URL in the exchange's file.
 
-It has what a person needs to decide whether to look, and not the call's arguments: they may hold anything. What cannot
-be delivered is tried a few times and then left: the approval itself waits in any case.
+It contains what a person needs to decide whether to look, but not the call's arguments, which may contain anything. A
+failed delivery is retried a few times and then dropped: the approval itself waits in any case.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from trunkline.exchange.approvals import Approval
 
 logger = logging.getLogger(__name__)
 
-#: What may wait to be told. More are asked only when something has gone wrong, and then the newest are of interest.
+#: Pending notifications. There are more only if something has gone wrong, and then the newest matter.
 MOST_WAITING = 200
-#: One delivery, from the look-up of the name to the first line of the answer.
+#: One delivery, from the DNS lookup to the first line of the response.
 SECONDS = 10.0
-#: Before the second try and those after it, in seconds.
+#: Before the retries, in seconds.
 PAUSES = (1.0, 10.0, 60.0)
-#: How much of a description is told.
+#: How much of a description is sent.
 MAX_DESCRIPTION = 1000
 
 _SUCCESS = range(200, 300)
-#: Try again later: the others will not go away by themselves.
+#: Statuses worth a retry: other errors are permanent.
 _LATER = frozenset({408, 425, 429, *range(500, 600)})
 
-#: Sends a body to an address; gives the status. Raises `OSError` if there is no answer.
+#: Sends a body to a URL; returns the status. Raises `OSError` if there is no response.
 Post = Callable[[str, bytes], Awaitable[int]]
 
 
 class ApprovalWebhook:
-    """The one who tells. `where` gives the address each time it is needed; None: nobody is told.
+    """Sends the notifications. `where` returns the URL each time it is needed; None: none are sent.
 
     Belongs to the event loop; `run` delivers.
     """
@@ -55,13 +55,13 @@ class ApprovalWebhook:
         self._news = asyncio.Event()
 
     def told(self, approval: Approval) -> None:
-        """Something waits. Never waits itself."""
+        """Queue a notification. Never blocks."""
         if self._where() is not None:
             self._waiting.append(approval)
             self._news.set()
 
     async def run(self, ending: asyncio.Event) -> None:
-        """Deliver until `ending` is set. What is under way then is left."""
+        """Deliver until `ending` is set. A delivery in progress is abandoned then."""
         delivering = asyncio.create_task(self._deliver(), name="webhook")
         waiting = asyncio.create_task(ending.wait(), name="wait for the end")
         await asyncio.wait({delivering, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -85,19 +85,19 @@ class ApprovalWebhook:
             try:
                 status: int | None = await self._post(url, body)
             except Exception as error:
-                # Whatever a library raises for an address that does not work; the address itself may be a secret.
+                # Whatever a library raises for a bad URL; the URL itself may be a secret.
                 logger.debug("the webhook does not answer: %s", type(error).__name__)
                 status = None
             if status in _SUCCESS:
                 return
             if pause is None or (status is not None and status not in _LATER):
                 told = "no answer" if status is None else f"status {status}"
-                logger.warning("the webhook was not told of approval %s: %s", approval.id, told)
+                logger.warning("the webhook was not notified of approval %s: %s", approval.id, told)
                 return
             await self._pause(pause)
 
     def body(self, approval: Approval) -> bytes:
-        """What is sent."""
+        """The body that is sent."""
         text = self._redactor.text(approval.description)[:MAX_DESCRIPTION]
         return jsontext.dumps(
             {

@@ -1,4 +1,4 @@
-"""What holds for a wire that is a service without an exchange as well: its keys in the file stand for the section's."""
+"""Settings of a wire that is also a service of its own: its keys in the exchange's file replace its own section."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def settled(path: str, wire: WireSettings, environ: Mapping[str, str]) -> Effect
     """Variables, the wire's keys, defaults. A secret that the file names counts more than one in its usual variable.
 
     Raises:
-        ConfigError: a variable cannot be understood.
+        ConfigError: a variable has an invalid value.
     """
     named = config_secrets.named(wire, environ)
     keys = {key: value for key, value in wire.keys.items() if not key.endswith((ENV, KEYRING))} | named

@@ -1,7 +1,7 @@
-"""The wires of an exchange that listen or connect by themselves, as its file names them.
+"""The wires in an exchange's file that listen or connect on their own.
 
-Each is a `Service` that is kept running: one that crashes is run again, and the others do not notice. New settings
-start what is new, stop what is gone, and leave alone what did not change.
+Each is a `Service` that is kept running: one that crashes is restarted without affecting the others. New settings start
+new wires, stop removed ones, and leave unchanged ones alone.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from trunkline.exchange.supervisor import Pace, State, Supervisor
 
 logger = logging.getLogger(__name__)
 
-#: Makes what serves a wire. Raises `ConfigError` if it cannot be served as it is configured.
+#: Creates the service of a wire. Raises `ConfigError` if it cannot be served as configured.
 MakeLine = Callable[[Exchange, WireSettings], Service]
 
-#: By the wire's name, the module that has a `service` (a `MakeLine`).
+#: For each wire, the module with its `service` (a `MakeLine`).
 LINES: Mapping[str, str] = {
     "network": "trunkline.exchange.lines.network",
     "runner": "trunkline.exchange.lines.runner",
@@ -36,7 +36,7 @@ Say = Callable[[str], None]
 
 
 def line(exchange: Exchange, wire: WireSettings) -> Service:
-    """What serves a wire.
+    """The service of a wire.
 
     Raises:
         ConfigError: it cannot be served here.
@@ -55,7 +55,7 @@ def line(exchange: Exchange, wire: WireSettings) -> Service:
 
 
 class _Running:
-    """One wire at work."""
+    """A running wire."""
 
     def __init__(self, settings: WireSettings, service: Service, say: Say, pace: Pace | None) -> None:
         self.settings = settings
@@ -78,7 +78,7 @@ class _Running:
 
 
 class Wires:
-    """All that run."""
+    """All running wires."""
 
     def __init__(self, exchange: Exchange, say: Say, make: MakeLine = line, pace: Pace | None = None) -> None:
         self._exchange = exchange
@@ -89,11 +89,11 @@ class Wires:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Those that run, or try to."""
+        """The wires that run, or try to."""
         return tuple(self._running)
 
     async def take_up(self, wires: Mapping[str, WireSettings]) -> None:
-        """Run these, and no others. One that cannot be served is told of, and keeps none of the others."""
+        """Run exactly these. One that cannot be served is reported, and does not hold up the others."""
         gone = [name for name, running in self._running.items() if wires.get(name) != running.settings]
         await self._stop(gone)
         for name, settings in wires.items():

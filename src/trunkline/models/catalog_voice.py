@@ -145,7 +145,7 @@ VOICE_ENTRIES: tuple[CatalogEntry, ...] = (
     CatalogEntry(
         name="silero-vad",
         kind="vad",
-        description="Tells speech from silence and noise. Silero 6.2, with its package.",
+        description="Distinguishes speech from silence and noise. Silero 6.2, with its package.",
         licence="MIT",
         engine=SILERO,
         files=(),

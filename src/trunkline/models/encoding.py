@@ -101,14 +101,14 @@ class Compat:
 
     def text(self, name: str) -> str | None:
         """A text; None if it is not there or empty."""
-        value: str | None = self._get(name, str, "a text", None)
+        value: str | None = self._get(name, str, "a string", None)
         return value or None
 
     def texts(self, name: str) -> tuple[str, ...]:
         """A list of texts."""
-        value = self._get(name, list | tuple, "a list of texts", ())
+        value = self._get(name, list | tuple, "a list of strings", ())
         if not all(isinstance(item, str) for item in value):
-            raise ConfigError(f"`compat.{name}` must be a list of texts.")
+            raise ConfigError(f"`compat.{name}` must be a list of strings.")
         return tuple(value)
 
     def shape(self, otherwise: ToolShape) -> ToolShape:

@@ -197,7 +197,7 @@ async def _continue(
                 done = file.truncate(0)
             elif done and version != begun:
                 file.truncate(0)
-                raise RequestFailed("the file has changed meanwhile", attempts=UNANSWERED_ATTEMPTS)
+                raise RequestFailed("the file has changed in the meantime", attempts=UNANSWERED_ATTEMPTS)
             if not done:
                 _keep_version(path, version)
             arrived(done)

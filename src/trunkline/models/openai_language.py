@@ -169,7 +169,7 @@ class OpenAILanguage:
             told = jsontext.loads(answer)["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
             chances = {str(each["token"]).strip(): float(each["logprob"]) for each in reversed(told)}
         except (KeyError, IndexError, TypeError, ValueError):
-            raise ProviderError(f"The server of the model `{self.name}` tells no probabilities.") from None
+            raise ProviderError(f"The server of the model `{self.name}` does not report probabilities.") from None
         # What is not among the likeliest is less likely than all of them.
         least = min(chances.values(), default=0.0) - 1.0
         return [chances.get(each.strip(), least) for each in continuations]

@@ -1,4 +1,4 @@
-"""A brain: what answers prompts. Here each is the one turn of a new session with an agent; nobody can be asked in it.
+"""A brain: what answers prompts. Here each is the one turn of a new session with an agent, with nobody to ask.
 
 The answer is limited as a whole, from the connection to the last byte. Nothing is asked twice: the next cycle asks
 again, with what is known then.

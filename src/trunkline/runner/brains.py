@@ -239,7 +239,7 @@ def _with_agent(given: Mapping[str, Any], config: RunnerConfig, home: str, keepi
 
     name, options, allow = _text(given, "name"), _options(given), _allowed(given)
     if not name:
-        raise ConfigError("`brain.name` is missing.", hint="`trunkline agent --help` tells what agents there are.")
+        raise ConfigError("`brain.name` is missing.", hint="`trunkline agent --help` lists the agents.")
     workspace = os.path.join(home, "runner", "workspaces", names.file_name(config.agent_id))
     try:
         paths.ensure_dir(workspace)

@@ -56,7 +56,7 @@ def text(mapping: Table, name: str, where: str = "") -> str:
     """
     found = mapping.get(name)
     if found is not None and not isinstance(found, str):
-        raise ConfigError(f"`{where}{name}` must be a text.")
+        raise ConfigError(f"`{where}{name}` must be a string.")
     return (found or "").strip()
 
 

@@ -190,7 +190,7 @@ def _optional(given: Mapping[str, Any], name: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise _Wrong(f"`{name}` must be a text.")
+        raise _Wrong(f"`{name}` must be a string.")
     return value if value.strip() else None
 
 

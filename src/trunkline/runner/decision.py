@@ -82,7 +82,7 @@ def read(output: str) -> DecisionElements:
         if part.whole and (value := _parsed(part.text)) is not None:
             return _decision(value.value)
     if parts.within_prose:
-        raise NoDecision("The JSON in the LLM output stands within a sentence. Put it on a line of its own")
+        raise NoDecision("The JSON in the LLM output is within a sentence. Put it on a line of its own")
     if parts.found or (parts.doubtful is not None and _ACTION_MEMBER.search(text)):
         raise NoDecision("Failed to extract valid JSON from LLM output")
     raise NoDecision("No JSON object/array found in LLM output")
@@ -204,11 +204,11 @@ class _Mender:
     def _repaired(self, text: str, *, cut: bool) -> DecisionElements | None:
         self._work -= len(text) * max(1, text.count('"') + text.count("\\"))
         if self._work < 0 or _depth(text, strings=False) > MAX_MENDED_DEPTH:
-            raise NoDecision("The LLM output is not valid JSON, and too large or too deep to be mended")
+            raise NoDecision("The LLM output is not valid JSON, and too large or too deep to be repaired")
         try:
             from json_repair import repair_json
         except ImportError:
-            problem = "The LLM output is not valid JSON, and `json_repair`, which mends it, is not installed."
+            problem = "The LLM output is not valid JSON, and `json_repair`, which could repair it, is not installed."
             raise ConfigError(problem, hint=adding("runner")) from None
         try:
             # What cannot be written as JSON again is none, whatever the library makes of it.

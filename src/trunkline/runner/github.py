@@ -34,7 +34,7 @@ MAX_SETTLED = 5
 
 DISABLED = {"ok": True, "skipped": True, "disabled": True, "reason": "GitHub issue token not provided."}
 _NO_REPOSITORY = "Community GitHub repository is not configured."
-_MADE_ALREADY = "An issue was made of it already."
+_MADE_ALREADY = "It has already become an issue."
 _UNKNOWN = "Whether the issue was made is not known. It is looked for, and not made again."
 
 _BROKEN = 500

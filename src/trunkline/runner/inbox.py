@@ -50,7 +50,7 @@ class Inbox:
         clean = self._redact(payload)
         text = json.dumps(clean, indent=2, ensure_ascii=False)
         if len(text) > MAX_FEEDBACK_CHARS:
-            error = f"The answer has {len(text)} characters, too many to be told."
+            error = f"The answer has {len(text)} characters, which is too long."
             clean = {**_short(clean), "result": {"ok": False, "error": error}}
             text = json.dumps(clean, indent=2, ensure_ascii=False)
         self._state.add_feedback(clean)

@@ -106,7 +106,7 @@ class KnownAgents:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise ConfigError(
-                f"The list of agents `{self._path}` cannot be read: {reason}.", hint="Mend it, or move it away."
+                f"The list of agents `{self._path}` cannot be read: {reason}.", hint="Fix it, or move it away."
             ) from None
 
     def _write(self, agents: Mapping[str, KnownAgent]) -> None:

@@ -167,7 +167,7 @@ class LauncherApp:
         body = await _body(request)
         id, approve = body.get("id"), body.get("approve")
         if not isinstance(id, str) or not isinstance(approve, bool):
-            raise Refused(400, "`id` (a text) and `approve` (true or false) are required")
+            raise Refused(400, "`id` (a string) and `approve` (true or false) are required")
         agent_id = _agent_id(body)
         if agent_id is not None and not id.startswith(f"{agent_id}/"):
             id = f"{agent_id}/{id}"

@@ -28,7 +28,7 @@ def explained(what: str, path: str) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         raise ConfigError(
             f"The {what} `{path}` cannot be read: {error}.",
-            hint="Move it away to begin anew, or put a copy in its place.",
+            hint="Move it away to start over, or restore a copy.",
         ) from error
     except OSError as error:
         raise ConfigError(

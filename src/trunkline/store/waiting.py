@@ -65,7 +65,7 @@ async def until_free(take: Callable[[], T], seconds: float = HELD_SECONDS, *, te
                 raise
             if not told:
                 told = True
-                tell(f"{held.message} Waiting for it to be let go of.")
+                tell(f"{held.message} Waiting for it to be released.")
         await asyncio.sleep(LOOK_SECONDS)
 
 

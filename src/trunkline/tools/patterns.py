@@ -52,7 +52,7 @@ def name_regex(pattern: str) -> str:
             runs[-1] += part
         elif char == "\\":
             if position == len(pattern):
-                raise BadPattern(f"`{pattern}` ends with a backslash, which must stand before another character")
+                raise BadPattern(f"`{pattern}` ends with a backslash, which must be followed by another character")
             runs[-1] += re.escape(pattern[position])
             position += 1
         else:
@@ -150,7 +150,7 @@ def expand_braces(pattern: str) -> list[str]:
     for alternative in _expand(pattern):
         found.append(alternative)
         if len(found) > MOST_ALTERNATIVES:
-            raise BadPattern(f"`{pattern[:80]}` stands for more than {MOST_ALTERNATIVES} patterns; use fewer braces")
+            raise BadPattern(f"`{pattern[:80]}` expands to more than {MOST_ALTERNATIVES} patterns; use fewer braces")
     return found
 
 

@@ -191,7 +191,7 @@ def _kind(start: bytes) -> _Kind:
 def _too_large(kind: str, size: int) -> str:
     if kind == "text":
         return (
-            f"it has {size} bytes, and no more than {LARGEST_FILE} are read at once. "
+            f"it has {size} bytes, and at most {LARGEST_FILE} are read at once. "
             "Give `offset` and `limit`, or use Grep to find the lines that matter"
         )
     return f"it has {size} bytes; the limit for a {kind} is {LARGEST_FILE}. Make a smaller copy and read that"

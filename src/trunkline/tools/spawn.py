@@ -61,7 +61,7 @@ class SpawnTool:
                     "type": "object",
                     "properties": {
                         "name": {"type": "string", "description": "A short name for the task."},
-                        "prompt": {"type": "string", "description": "What the sub-agent is to do."},
+                        "prompt": {"type": "string", "description": "What the sub-agent should do."},
                     },
                     "required": ["name", "prompt"],
                 },

@@ -34,7 +34,9 @@ CELLS: Mapping[str, Cell] = {
         "TtsAudioFrame",
     ),
     "Extension": degraded(
-        "what the nodes of a graph tell, in pairs of texts", "what an agent in the place of a model tells", "NodeEvent"
+        "what the nodes of a graph report, in pairs of strings",
+        "what an agent in the place of a model reports",
+        "NodeEvent",
     ),
     "Extension (mcp_ready)": refused(_NO_FRAME),
     "SessionIdentified": refused("sessions and agents have numbers, which end with the connection"),

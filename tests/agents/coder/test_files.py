@@ -265,7 +265,7 @@ async def test_what_is_missing_is_said_and_is_not_fatal(tmp_path: Path, name: st
 
 async def test_the_words_for_a_missing_file(tmp_path: Path) -> None:
     _, notices = await attached(tmp_path, "absent.txt")
-    assert notices == ["Attached file not found: `absent.txt`. Going on without it."]
+    assert notices == ["Attached file not found: `absent.txt`. It is ignored."]
 
 
 async def test_neither_pipes_nor_devices_are_waited_for(tmp_path: Path) -> None:
@@ -273,8 +273,8 @@ async def test_neither_pipes_nor_devices_are_waited_for(tmp_path: Path) -> None:
     blocks, notices = await attached(tmp_path, "pipe", "/dev/zero")
     assert blocks == []
     assert notices == [
-        "Attached file cannot be used: `pipe`, it is a device, a pipe or a socket. Going on without it.",
-        "Attached file cannot be used: `/dev/zero`, it is a device, a pipe or a socket. Going on without it.",
+        "Attached file cannot be used: `pipe`, it is a device, a pipe or a socket. It is ignored.",
+        "Attached file cannot be used: `/dev/zero`, it is a device, a pipe or a socket. It is ignored.",
     ]
 
 
@@ -282,7 +282,7 @@ async def test_what_the_system_tells_of_this_process_is_no_file_to_attach(tmp_pa
     (tmp_path / "link").symlink_to("/proc/self/environ")
     blocks, notices = await attached(tmp_path, "/proc/self/environ", "link", "/proc/self")
     assert blocks == []
-    assert [notice.partition(",")[2] for notice in notices] == [" Permission denied. Going on without it."] * 3
+    assert [notice.partition(",")[2] for notice in notices] == [" Permission denied. It is ignored."] * 3
 
 
 async def test_a_name_cannot_pretend_to_be_the_end_of_a_frame(tmp_path: Path) -> None:
@@ -305,4 +305,4 @@ async def test_there_is_a_most(tmp_path: Path) -> None:
         (tmp_path / name).write_text("a")
     blocks, notices = await attached(tmp_path, *names)
     assert len(blocks) == MAX_FILES
-    assert notices == [f"2 attached files are left out: {MAX_FILES} is the most."]
+    assert notices == [f"2 attached files were ignored: {MAX_FILES} is the limit."]

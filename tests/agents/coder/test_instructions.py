@@ -225,4 +225,4 @@ def test_all_together_are_bounded(repository: Path) -> None:
 
 def test_a_pipe_is_not_waited_for(repository: Path) -> None:
     os.mkfifo(repository / "AGENTS.md")
-    assert load(str(repository)).notices == (f"`{repository}/AGENTS.md` is not a file. Going on without it.",)
+    assert load(str(repository)).notices == (f"`{repository}/AGENTS.md` is not a file. It is ignored.",)

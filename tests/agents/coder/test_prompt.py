@@ -38,7 +38,7 @@ def test_the_short_one_is_short() -> None:
     assert len(prompt) < MOST_INSTRUCTIONS_WHEN_SHORT + 400
     assert "Be kind." in prompt
     assert "/home/me/project" in prompt
-    assert "the rest is left out" in prompt
+    assert "the rest was cut" in prompt
 
 
 def test_short_instructions_of_a_project_are_kept_whole_even_then() -> None:

@@ -201,7 +201,7 @@ async def test_a_request_that_is_taken_back_is_closed_and_the_turn_goes_on(
     talk = await chat(name, environ, tmp_path)
     events = await talk.turn("ask leave", lambda session, asked: None)
     (cancelled,) = of(ToolCancelled, events)
-    assert "does not wait" in cancelled.reason
+    assert "no longer waiting" in cancelled.reason
     assert text(events) == answer_to("left")
     assert of(TurnEnded, events)[0].outcome == "success"
     await talk.session.close()

@@ -186,7 +186,7 @@ async def test_what_a_graph_says_aloud_is_sound(tmp_path: Path, monkeypatch: pyt
 async def test_a_file_that_comes_with_a_message_is_said_to_be_left_out(smith: GraphFileAgent) -> None:
     conversation = await opened(smith)
     events = [event async for event in conversation.turn(UserMessage("hi", ("a.txt",)))]
-    assert events[0] == Notice("A graph reads no files: `a.txt` was left out.")
+    assert events[0] == Notice("Graphs do not read files: `a.txt` was ignored.")
     await conversation.close()
 
 
@@ -197,8 +197,8 @@ ONE_NODE = "start: a\nnodes:\n  a: {{type: Generate, model_name: '{model}'}}\n"
     ("model", "kind", "told"),
     [
         ("nobody-has-this", "model", "`trunkline models list`"),
-        ("agent:jsonstream:sh -c true", "config", "not for a file to decide"),
-        ("agent:os:getcwd", "config", "not for a file to decide"),
+        ("agent:jsonstream:sh -c true", "config", "a file alone may not start"),
+        ("agent:os:getcwd", "config", "a file alone may not start"),
         ("agent:graph:smith", "config", "into one file"),
         ("agent:nobody", "config", "no agent `nobody`"),
     ],

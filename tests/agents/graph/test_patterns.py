@@ -83,7 +83,7 @@ async def test_what_nobody_waits_for_any_more_is_not_begun() -> None:
 
 def test_patterns_are_not_compiled_for_somebody_who_left() -> None:
     looks = iter((False, False, True))
-    with pytest.raises(PatternError, match="nobody waits"):
+    with pytest.raises(PatternError, match="nobody is waiting"):
         PatternBook().compile(["a", "b", "("], lambda: next(looks))
 
 

@@ -226,7 +226,7 @@ nodes:
     assert report.graph is not None
     assert [(each.node, each.line) for each in report.warnings] == [("a", 3), ("b", 4), ("c", 5), ("d", 6)]
     assert ["no path to the end" in each.text for each in report.warnings] == [True, True, False, False]
-    assert ["no turn comes to" in each.text for each in report.warnings] == [False, False, True, True]
+    assert ["no turn can reach" in each.text for each in report.warnings] == [False, False, True, True]
 
 
 def test_storages_that_are_not_there_or_not_used_are_warnings(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ async def test_a_turn_that_its_process_did_not_live_to_end_says_so(tmp_path: Pat
         await net.exchange.switchboard.find(id)
         found = await story(net, id)
         assert found["turns"][0]["outcome"] == "unknown"
-        assert "process that ran it ended before it did" in found["turns"][0]["cause"]
+        assert "process ended before the call did" in found["turns"][0]["cause"]
         assert any(entry["text"].startswith("The session was woken: process ") for entry in found["timeline"])
 
 

@@ -98,7 +98,7 @@ def test_a_very_long_text_is_shown_and_costs_little() -> None:
 
 def test_what_goes_on_for_ever_is_cut_and_says_so() -> None:
     html = render("x" * (markdown.MAX_MARKDOWN + markdown.MAX_SHOWN + 10))
-    assert "The API has the whole of it" in html
+    assert "The API has all of it" in html
     assert len(html) < markdown.MAX_MARKDOWN + markdown.MAX_SHOWN + 1000
 
 

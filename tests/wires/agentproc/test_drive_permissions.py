@@ -103,7 +103,7 @@ print(json.dumps(request), flush=True)
         py(script, protocol="0.4", permission=True), TurnRequest("hi", permission=True), hear=heard.append
     ).perform()
     assert (outcome.exit_code, outcome.reply) == (0, "all")
-    assert heard == [Ignored("a permission request after the end of the answer was left out")]
+    assert heard == [Ignored("a permission request after the end of the answer was ignored")]
 
 
 class Clock:

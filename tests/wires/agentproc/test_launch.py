@@ -109,15 +109,15 @@ def test_a_name_from_the_chat_does_not_become_the_home_directory() -> None:
 def test_a_name_from_the_chat_does_not_lead_out_of_the_working_directory(name: str, cwd: str) -> None:
     complaint = refusal(TurnRequest("hi", session_name=name), cwd=cwd)
     assert complaint == (
-        "`{{SESSION_NAME}}` would lead out of the profile's `cwd` here, or to what all chats share. "
+        "`{{SESSION_NAME}}` would lead outside the profile's `cwd`, or to what all chats share. "
         "Use a name without `..` that does not begin with `/` and is neither empty nor `.`."
     )
 
 
 def test_dots_of_a_name_and_of_the_profile_do_not_lead_out_together() -> None:
-    assert "would lead out" in refusal(TurnRequest("hi", session_name="."), cwd="/srv/.{{SESSION_NAME}}")
-    assert "would lead out" in refusal(TurnRequest(".", session_name="."), cwd="/srv/{{SESSION_NAME}}{{MESSAGE}}/x")
-    assert "would lead out" in refusal(
+    assert "would lead outside" in refusal(TurnRequest("hi", session_name="."), cwd="/srv/.{{SESSION_NAME}}")
+    assert "would lead outside" in refusal(TurnRequest(".", session_name="."), cwd="/srv/{{SESSION_NAME}}{{MESSAGE}}/x")
+    assert "would lead outside" in refusal(
         TurnRequest("hi", session_name="a/b"), cwd="/srv/{{SESSION_NAME}}/{{SESSION_ID}}"
     )
     assert make(TurnRequest("hi", "s1", "a/b"), cwd="/srv/{{SESSION_NAME}}/{{SESSION_ID}}").cwd == "/srv/a/b/s1"
@@ -271,7 +271,7 @@ def test_a_message_too_long_for_a_variable_is_told_as_protocol_0_4_alone_where_t
     assert made.protocol == "0.4"
     assert not any(name.startswith("AGENT_") for name in made.env)
     assert made.env["AWS_SECRET"]
-    assert "told as protocol 0.4 alone" in made.warnings[0]
+    assert "uses only protocol 0.4" in made.warnings[0]
 
 
 def test_a_message_too_long_for_a_variable_needs_the_input() -> None:

@@ -24,8 +24,8 @@ from trunkline.tools.toolbox import PreparedCall, Toolbox
 
 #: What is said to a model whose call was approved for another place than the one that it would reach now.
 MOVED = (
-    "Not done: this path leads to another place than when the call was approved, because a link or a directory was "
-    "changed meanwhile. Call the tool again if that is intended; it will be asked about anew."
+    "Not done: this path leads to another place than when the call was approved, because a link or a directory has "
+    "changed since. Call the tool again if that is intended; it will need a new approval."
 )
 
 

@@ -54,7 +54,7 @@ async def attach(message: UserMessage, workspace: str, *, images: bool) -> tuple
     for file in files[:MAX_FILES]:
         await attached.add(file)
     if len(files) > MAX_FILES:
-        attached.notices.append(f"{len(files) - MAX_FILES} attached files are left out: {MAX_FILES} is the most.")
+        attached.notices.append(f"{len(files) - MAX_FILES} attached files were ignored: {MAX_FILES} is the limit.")
     words = (Text(message.text),) if message.text or not attached.blocks else ()
     return (*attached.blocks, *words), tuple(attached.notices)
 
@@ -92,7 +92,7 @@ class _Attached:
         try:
             found = await in_thread(lambda stop: _look(self._workspace.resolve(file), file))
         except (FileNotFoundError, NotADirectoryError):
-            self.notices.append(f"Attached file not found: `{name}`. Going on without it.")
+            self.notices.append(f"Attached file not found: `{name}`. It is ignored.")
         except NotRegular:
             self._refuse(name, "it is a device, a pipe or a socket")
         except OSError as error:
@@ -111,12 +111,12 @@ class _Attached:
             text = _decoded(found.data)
             if text is None:
                 self._say(f"[The attached file `{name}` is binary: {found.size} bytes, not shown.]")
-                self.notices.append(f"Attached file is binary: `{name}`. The model is told its name and size only.")
+                self.notices.append(f"Attached file is binary: `{name}`. The model only gets its name and size.")
             else:
                 self._take_text(name, text, found.size > len(found.data))
 
     def _refuse(self, name: str, problem: str) -> None:
-        self.notices.append(f"Attached file cannot be used: `{name}`, {problem}. Going on without it.")
+        self.notices.append(f"Attached file cannot be used: `{name}`, {problem}. It is ignored.")
 
     def _say(self, text: str) -> None:
         self._text_room -= len(text)

@@ -93,7 +93,7 @@ class _Reader:
             return
         real = os.path.realpath(path)
         if roots and not _inside(real, (os.path.dirname(path),)):
-            self._notices.append(f"`{path}` is a link that leaves its directory. Going on without it.")
+            self._notices.append(f"`{path}` is a link that leaves its directory. It is ignored.")
             return
         allowed = tuple(roots) or (os.path.realpath(os.path.dirname(path)), os.path.dirname(real))
         text = "\n".join(self._lines(path, real, allowed, ())).strip()
@@ -110,9 +110,9 @@ class _Reader:
             return
         if len(section) > self._room:
             self._notices.append(
-                f"The instructions in {NAME} files are longer than {MAX_CHARS} characters. The rest is left out."
+                f"The instructions in {NAME} files are longer than {MAX_CHARS} characters. The rest is ignored."
             )
-            section = section[: self._room] + "\n[... the rest is left out: it is too long]"
+            section = section[: self._room] + "\n[... the rest was cut: it is too long]"
         self._room = max(0, self._room - len(section))
         self._sections.append(section)
 
@@ -140,7 +140,9 @@ class _Reader:
         if not real.lower().endswith(SUFFIXES):
             problem = f"only {', '.join(SUFFIXES)} files can be included"
         elif not _inside(real, roots):
-            problem = "it is outside of the workspace" if len(roots) == 1 else "it is not beside the user's file"
+            problem = (
+                "it is outside of the workspace" if len(roots) == 1 else "it is not in the directory of the user's file"
+            )
         elif real in within:
             problem = "it would include itself"
         elif len(self._files) >= MAX_FILES:
@@ -158,13 +160,13 @@ class _Reader:
         try:
             contents = read_regular(path, MAX_FILE_BYTES)
         except NotRegular:
-            self._notices.append(f"`{path}` is not a file. Going on without it.")
+            self._notices.append(f"`{path}` is not a file. It is ignored.")
             return None
         except OSError as error:
-            self._notices.append(f"`{path}` cannot be read: {os.strerror(error.errno or 0)}. Going on without it.")
+            self._notices.append(f"`{path}` cannot be read: {os.strerror(error.errno or 0)}. It is ignored.")
             return None
         if contents.cut:
-            self._notices.append(f"`{path}` is longer than {MAX_FILE_BYTES} bytes. The rest is left out.")
+            self._notices.append(f"`{path}` is longer than {MAX_FILE_BYTES} bytes. The rest is ignored.")
         return contents.data.decode("utf-8-sig", "replace")
 
 

@@ -79,13 +79,13 @@ def _check_abilities(said: Mapping[str, Any], model: ModelSettings) -> None:
     can = abilities.of(model)
     thinking = said.get("thinking") != "disabled" and (said.get("thinking") or said.get("thinking_budget"))
     if thinking and not can.thinks:
-        raise ConfigError(f"`thinking`: the model `{model.model}` does not tell what it thinks.")
+        raise ConfigError(f"`thinking`: the model `{model.model}` does not show its thinking.")
     if IMAGE_INPUT.get(said.get("image_input", "")) and can.images is False:
         raise ConfigError(f"`image_input`: the model `{model.model}` runs in this process, which shows it no pictures.")
     if said.get("effort"):
         if not can.efforts:
             raise ConfigError(
-                f"`effort`: the model `{model.model}` cannot be told how hard to try, as far as is known.",
+                f"`effort`: the model `{model.model}` has no known setting for effort.",
                 hint="If it can: `supports_effort = true` under `compat` in the configuration.",
             )
         _check_word("effort", said["effort"], can.efforts)

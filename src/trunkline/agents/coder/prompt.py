@@ -118,7 +118,7 @@ def _using_tools(tools: Collection[str]) -> str:
 def _shortened(project: str) -> str:
     if len(project) <= MOST_INSTRUCTIONS_WHEN_SHORT:
         return project
-    return f"{project[:MOST_INSTRUCTIONS_WHEN_SHORT]}\n[... the rest is left out: it is too long for this model]"
+    return f"{project[:MOST_INSTRUCTIONS_WHEN_SHORT]}\n[... the rest was cut: it is too long for this model]"
 
 
 class Briefing:

@@ -60,5 +60,5 @@ def unheeded_effort(model: ModelSettings, effort: str | None) -> tuple[str, ...]
 
     if effort is None or abilities.of(model).efforts:
         return ()
-    problem = f"`effort` is not sent: the model `{model.model}` cannot be told how hard to try, as far as is known."
+    problem = f"`effort` is not sent: the model `{model.model}` has no known setting for effort."
     return (f"{problem} If it can: `supports_effort = true` under `compat` in the configuration.",)

@@ -119,7 +119,7 @@ class TurnRunner:
                     return await self._broken_off(reason, tell)
             elif answer.stop == "max_tokens" and not continued:
                 continued = True
-                await tell.say(Notice("The answer reached its length limit; the model was asked to go on."))
+                await tell.say(Notice("The answer reached its length limit; the model was asked to continue."))
                 self._history.user((Text(GO_ON),))
             elif self.answer.strip() or answer.stop == "refusal":
                 if self._may_end():

@@ -187,7 +187,7 @@ class AgentProcConversation(StreamedConversation):
                 running.respond(PermissionResponse(said.request_id, "deny", "this `request_id` was used before"))
             case PermissionRequest():
                 # An answer now would be taken for that to the first request, which still waits.
-                await tell.say(Notice(f"the agent asks twice as `{said.request_id}`; the second request was left out"))
+                await tell.say(Notice(f"the agent asks twice as `{said.request_id}`; the second request was ignored"))
             case Used() | Withdrawn():
                 await self._settle(said, tell)
             case Ignored() if self._calls.complain():
@@ -198,7 +198,7 @@ class AgentProcConversation(StreamedConversation):
         call_id = said.request_id
         if isinstance(said, Withdrawn):
             if self._calls.asked.pop(call_id, None) is not None:
-                await tell.say(ToolCancelled(call_id, "the agent does not wait for an answer any more"))
+                await tell.say(ToolCancelled(call_id, "the agent is no longer waiting for an answer"))
         elif call_id in self._calls.allowed and call_id not in self._calls.finished:
             self._calls.finished.add(call_id)
             status: Literal["success", "error"] = "success" if said.worked else "error"

@@ -218,7 +218,7 @@ class TalkConversation(ServerConversation):
         """The answer to a message: one that the server has begun, or a new one.
 
         Raises:
-            AgentFailed: nobody answers any more.
+            AgentFailed: there is nobody to answer any more.
         """
         if any(answer.text == message.text for answer in self._spoken):
             # What was said before it has become no turn: whoever has the microphone began anew, or may not go on.

@@ -106,7 +106,7 @@ async def made(
     if options.graph is not None and speaks(options.graph.graph):
         voiced = options.tts
         if voiced and not _is_mock(voiced):
-            notice(f"The graph speaks with a voice of its own: `{voiced}` is not used.")
+            notice(f"The graph speaks with its own voice: `{voiced}` is not used.")
     else:
         voiced = await _had(tryll, models, "tts", options.tts, progress, notice)
     if options.graph is not None:

@@ -138,12 +138,12 @@ class AgentLanguage:
         yield heard.bill()
 
     async def score(self, prompt: Prompt, continuations: Sequence[str], *, slot: Slot | None = None) -> list[float]:
-        """An agent tells no probabilities.
+        """An agent does not report probabilities.
 
         Raises:
             ProviderError: always.
         """
-        raise self._failed("An agent tells no probabilities.")
+        raise self._failed("An agent does not report probabilities.")
 
     def count(self, text: str) -> int:
         """An estimate: nobody knows the vocabulary of whatever the agent thinks with."""

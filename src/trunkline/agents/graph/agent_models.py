@@ -96,7 +96,7 @@ def models_for(
     for name in names:
         if registry.runs_code(name) and PREFIX + name != chosen:
             raise ConfigError(
-                f"The graph wants to run `{name}`, which is not for a file to decide.",
+                f"The graph wants to run `{name}`, which a file alone may not start.",
                 hint="Take it out of the file, and name it with `--model`.",
             )
         if name.startswith(registry.GRAPH_FORM):

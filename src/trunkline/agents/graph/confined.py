@@ -32,7 +32,7 @@ def resolve(root: str | None, relative: str) -> str:
         # Where there is no folder a path can still lead out of it, and what it is refused for does not depend on that.
         if os.path.normpath(relative).split("/", 1)[0] == "..":
             raise OutsideStorage(f"`{relative}` leads out of the storage folder.")
-        raise StorageMissing(f"`{relative}` is not there: this session has no storage folder.")
+        raise StorageMissing(f"`{relative}` does not exist: this session has no storage folder.")
     if "\0" in relative:
         raise StorageMissing("A path with a NUL character names no file.")
     base = os.path.realpath(root)

@@ -277,7 +277,7 @@ class GraphConversation(StreamedConversation):
 
     async def _work(self, message: UserMessage, tell: TurnStream) -> TurnEnded:
         for file in message.files:
-            await tell.say(Notice(f"A graph reads no files: `{file}` was left out."))
+            await tell.say(Notice(f"Graphs do not read files: `{file}` was ignored."))
         heard = _Heard(tell)
         try:
             agent = await self._made(tell)

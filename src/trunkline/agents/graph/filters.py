@@ -171,7 +171,7 @@ def _literal(value: Any, place: str) -> _Operand:
     found = typed(value, "set<string>")
     if found is not None:
         return _Operand("[string]", None, found)
-    raise FilterError("type_mismatch", place, "must be a number, a text, true, false, or a list of texts")
+    raise FilterError("type_mismatch", place, "must be a number, a string, true, false, or a list of strings")
 
 
 def _each_pair(left: _Operand, right: _Operand, holds: Callable[[Any, Any], bool]) -> Predicate:

@@ -150,7 +150,7 @@ def check_unchanged(node: str, old: NodeParams, new: NodeParams) -> None:
     rules = rules_of(old)
     for field in (*rules.structural, *(f"{name}_exit" for name in rules.exits)):
         if _plain(getattr(old, field)) != _plain(getattr(new, field)):
-            raise FixedParameter(f"`{node}.{field}` cannot change once the agent is there.")
+            raise FixedParameter(f"`{node}.{field}` cannot change once the agent exists.")
 
 
 def _plain(value: Any) -> Any:

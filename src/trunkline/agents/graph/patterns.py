@@ -137,7 +137,7 @@ class PatternBook:
         found = Patterns()
         for number, line in enumerate(key):
             if left():
-                raise PatternError("nobody waits for them any more")
+                raise PatternError("nobody is waiting for them")
             kept = self._kept.get(line)
             found.append(kept if kept is not None else self._keep(number, line, _compiled(number, line)))
         with self._lock:

@@ -276,7 +276,7 @@ class ModelPool:
         self.check(name)
         entry = self._entries[name]
         if name in self._downloads:
-            raise DownloadActive(f"The model `{name}` is being downloaded already.")
+            raise DownloadActive(f"The model `{name}` is already being downloaded.")
         if entry.engine == OPENAI:
             raise ModelError(f"The model `{name}` runs on another machine: there is nothing to download.")
 

@@ -58,7 +58,7 @@ class VoicePool:
             NoRecognizer: there is none of that name, it is no model that hears, or it cannot be used.
         """
         if engine != InferenceEngine.SHERPA_ONNX:
-            raise NoRecognizer(f"The engine asked for has no model `{name}` that hears.")
+            raise NoRecognizer(f"The engine asked for has no speech recognition model `{name}`.")
         loaded, end = await self._models.speech(name, HEARS, NoRecognizer)
         return _lent(_RecognizerLease(loaded, self._hearing), end)
 

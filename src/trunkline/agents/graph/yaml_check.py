@@ -83,7 +83,7 @@ def _paths(root: Part, file: GraphFile) -> Iterator[DocumentError]:
     reached = _reached([file.graph.start_node], {name: set(to.values()) - {""} for name, to in exits.items()})
     for name in exits:
         if name not in reached:
-            yield root.at("nodes", name).wrong("is a node that no turn comes to.")
+            yield root.at("nodes", name).wrong("is a node that no turn can reach.")
     # Backwards, from the nodes that can end a turn.
     before: dict[str, set[str]] = {name: set() for name in exits}
     for name, to in exits.items():
@@ -148,7 +148,7 @@ def _storages(root: Part, file: GraphFile, folder: str) -> Iterator[DocumentErro
             if name not in brought and not confined.exists(folder, name):
                 hint = suggestion(name, brought)
                 yield root.at("nodes", node.name, field).wrong(
-                    f"is `{name}`, which is neither in `{section}` nor a file beside the graph: "
+                    f"is `{name}`, which is neither in `{section}` nor a file next to the graph: "
                     f"the program that runs the graph must provide it.{hint}"
                 )
         for name in brought:

@@ -33,7 +33,7 @@ MOST_NEW_CHARS = 64 * 1024
 #: The longest answer: some fifty messages. An agent that writes more has lost its way, and nobody would read it.
 MOST_CHARS = 200_000
 
-LEFT_OUT = "(the rest of this answer was left out)"
+LEFT_OUT = "(the rest of this answer was cut)"
 
 
 class StreamedAnswer:

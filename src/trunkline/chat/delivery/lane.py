@@ -148,13 +148,13 @@ class Lane:
             text = closed(body.text)
             return await self._platform.send(row.chat, text, key=row.token, buttons=body.buttons, reply_to=row.reply_to)
         if not _is_file(body.path):
-            raise SendFailed(f"The file `{body.path}` is gone.")
+            raise SendFailed(f"The file `{body.path}` no longer exists.")
         return await self._platform.send_file(row.chat, body.path, type=body.type, name=body.name, key=row.token)
 
     async def _edit(self, message: SentMessage, body: Body) -> str:
         id = message.row.message
         if id is None or not isinstance(body, TextBody):
-            raise SendFailed("Only a text that was sent can be changed.")
+            raise SendFailed("Only a text message can be changed.")
         await self._platform.edit(self.chat, id, closed(body.text), buttons=body.buttons)
         return id
 

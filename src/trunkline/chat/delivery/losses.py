@@ -12,7 +12,7 @@ from trunkline.chat.delivery.rows import Rows
 from trunkline.chat.delivery.verdicts import Later, SendRefused, SendVerdict, Unwanted, judged
 from trunkline.chat.platform import Platform
 
-LOST = "(an earlier message may not have arrived; `/status` tells more)"
+LOST = "(an earlier message may not have arrived; see `/status`)"
 
 
 class Losses:

@@ -154,7 +154,7 @@ class SentMessage:
         if not self._goes_on(row, self._given, self.growing):
             self._keep(row)
         _logger.warning(
-            "Message %d to `%s` on %s is %s: %s (`trunkline bridge outbox` tells more)",
+            "Message %d to `%s` on %s is %s: %s (see `trunkline bridge outbox`)",
             row.id, row.chat, row.platform, row.state, row.problem,
         )  # fmt: skip
 

@@ -118,7 +118,7 @@ class SyncStream:
             following = page.get("end") if page and chunk else None
             start = following if isinstance(following, str) and following != start else None
         if start is not None:
-            _logger.warning("`%s`: more than %d events were missed; the oldest are left out", room.id, MOST_MISSED)
+            _logger.warning("`%s`: more than %d events were missed; the oldest are skipped", room.id, MOST_MISSED)
         # They come newest first.
         missed = tuple(reversed(events))
         begin, _ = since_we_came(missed, self._me)

@@ -93,10 +93,10 @@ def _refusal(status: int, answer: Mapping[str, Any], mask: Callable[[str], str])
     if code == 401:
         return TokenRefused(sentence(f"Telegram does not accept the bot token: {words}"))
     if code >= 500:
-        return NotNow(sentence(f"Telegram is in trouble: {words}"))
+        return NotNow(sentence(f"Telegram has a problem: {words}"))
     message = sentence(f"Telegram refused ({code}): {words}")
     if (moved := parameters.get("migrate_to_chat_id")) is not None:
-        message = f"The group has become a supergroup with the id `{moved}`; write there to go on."
+        message = f"The group has become a supergroup with the id `{moved}`; write there to continue."
     return TelegramRefused(message, code, words)
 
 

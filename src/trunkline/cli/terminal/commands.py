@@ -98,7 +98,7 @@ async def _help(chat: Chat, argument: str) -> None:
         ("@path", "attaches a file"),
         ("Esc Enter, or \\ Enter", "begins a new line"),
         ("Shift-Tab", "goes to the next approval mode"),
-        ("Ctrl-C, Esc", "stop the answer; what you type meanwhile is sent after it"),
+        ("Ctrl-C, Esc", "stop the answer; what you type in the meantime is sent after it"),
         ("Ctrl-D", "leaves"),
         *((("Space", "in an empty line: lets the agent fall silent, or begins and ends what you say"),) * chat.spoken),
     ):
@@ -134,7 +134,7 @@ async def _sessions(chat: Chat, argument: str) -> None:
             Text(title, style, no_wrap=True, overflow="ellipsis"),
         )
     chat.view.plain(table)
-    chat.view.note("/resume NUMBER or /resume ID goes on with one of them.")
+    chat.view.note("/resume NUMBER or /resume ID continues one of them.")
 
 
 async def _resume(chat: Chat, argument: str) -> None:
@@ -237,13 +237,13 @@ COMMANDS: dict[str, tuple[str, str, Handler]] = {
     "help": ("", "lists these commands", _help),
     "clear": ("", "begins a new session; this one is kept", _clear),
     "sessions": ("", "lists the sessions of this directory", _sessions),
-    "resume": ("[ID]", "goes on with another session", _resume),
+    "resume": ("[ID]", "continues another session", _resume),
     "mode": ("[MODE]", "shows or changes what may be done unasked", _mode),
     "grants": ("[revoke N]", "shows what needs no approval, or takes a part of it back", _grants),
     "model": ("[NAME]", "shows which models there are, or changes to one", _model),
     "thinking": ("[on|off]", "shows thinking in full, or folded", _thinking),
     "trace": ("[on|off]", "shows the way of each turn through a graph, or not", _trace),
-    "usage": ("", "tells how many tokens were used", _usage),
+    "usage": ("", "shows how many tokens were used", _usage),
     "exit": ("", "leaves", _exit),
     "quit": ("", "leaves", _exit),
 }

@@ -40,7 +40,7 @@ _SIGNAL_EXIT = 128
 DEFAULT_SIZE = (80, 24)
 #: How the names of models begin that need no weights, and what people should know of them.
 MOCK = "mock"
-MOCK_NOTE = "The model is a mock: it says back what it hears."
+MOCK_NOTE = "The model is a mock: it repeats what you say."
 
 
 async def converse(options: ChatOptions) -> int:
@@ -238,9 +238,9 @@ class TerminalConversation:
             self.view.note(MOCK_NOTE)
         self.view.note("/help lists commands · Ctrl-C stops an answer · Ctrl-D leaves")
         if self._voice is not None and self._voice.push_to_talk:
-            self.view.note("Press the space bar to talk, and again when you are done. You can type, too.")
+            self.view.note("Press the space bar to talk, and again when you are done. You can also type.")
         elif self._voice is not None:
-            self.view.note("Speak: the agent listens. The space bar lets it fall silent. You can type, too.")
+            self.view.note("Speak: the agent listens. The space bar silences it. You can also type.")
 
     def _recall(self) -> None:
         """Show the last turn of a session that is resumed."""

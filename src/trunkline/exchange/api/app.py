@@ -100,7 +100,7 @@ def _answering(exchange: Exchange, methods: Mapping[str, ApiEndpoint]) -> Callab
         endpoint = methods["GET" if request.method == "HEAD" else request.method]
         who = person(request.scope) or _ANYBODY
         if not who.may(endpoint.least):
-            told = f"{who.name} may not do that: it takes the role `{endpoint.least}`, and this one is `{who.role}`."
+            told = f"{who.name} may not do that: it needs the role `{endpoint.least}`, and yours is `{who.role}`."
             raise ApiRefused(403, told)
         result = await endpoint.handler(ApiCall(exchange, request, who))
         return result if isinstance(result, Response) else answer(result)

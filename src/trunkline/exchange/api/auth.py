@@ -50,7 +50,7 @@ class ApiNames:
         origins = _values(scope, b"origin")
         own = {scheme + _values(scope, b"host")[0] for scheme in (b"http://", b"https://")}
         if any(origin not in own for origin in origins):
-            return ApiRefused(403, "Pages from elsewhere may not use the exchange.", code="foreign_origin")
+            return ApiRefused(403, "Web pages from other origins may not use the exchange.", code="foreign_origin")
         return None
 
 
@@ -69,7 +69,7 @@ class KnownPeople:
         if found is not None or is_open:
             await self._app(scope, receive, send)
             return
-        said = "There is nobody with that token." if token else "Send your token as `Authorization: Bearer TOKEN`."
+        said = "The token is not valid." if token else "Send your token as `Authorization: Bearer TOKEN`."
         await error(ApiRefused(401, said, headers=_CHALLENGE))(scope, receive, send)
 
 

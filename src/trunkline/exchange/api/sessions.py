@@ -205,7 +205,7 @@ _LIST_QUERY = {"agent": TEXT, "limit": {"type": "integer", "minimum": 1, "maximu
 
 ENDPOINTS = (
     ApiEndpoint(
-        "POST", "/api/sessions", open_session, "talker", "Begin a session, or go on with one", NewSession,
+        "POST", "/api/sessions", open_session, "talker", "Start a session, or continue one", NewSession,
         answer=obj(id=TEXT, agent=TEXT), statuses=(404, 409, 422, 500, 503),
     ),
     ApiEndpoint(
@@ -224,7 +224,7 @@ ENDPOINTS = (
         status=202, statuses=(404, 409, 429, 500, 503),
     ),
     ApiEndpoint(
-        "POST", "/api/sessions/{id}/stop", stop, "talker", "Stop the turn in progress, and what waits behind it",
+        "POST", "/api/sessions/{id}/stop", stop, "talker", "Stop the turn in progress and drop the queue",
         answer=obj(stopped=FLAG), statuses=(404,),
     ),
     ApiEndpoint(

@@ -80,7 +80,7 @@ ENDPOINTS = (
         answer=_MADE, statuses=(404, 422, 500, 503),
     ),
     ApiEndpoint(
-        "POST", "/api/sessions/{id}/handover", hand_over_session, "admin", "Let another agent go on", NewHandover,
+        "POST", "/api/sessions/{id}/handover", hand_over_session, "admin", "Hand over to another agent", NewHandover,
         answer=_MADE, statuses=(404, 409, 422, 500, 501, 503),
     ),
     ApiEndpoint(

@@ -73,4 +73,4 @@ async def _hear(server: AgentProcServer, connection: LocalConnection) -> None:
         connection.let_go(error)
     else:
         server.end()
-        connection.let_go(ConnectionResetError("the bridge is gone"))
+        connection.let_go(ConnectionResetError("the bridge has disconnected"))

@@ -131,7 +131,7 @@ class LocalConnection:
     async def drain(self) -> None:
         """Wait until it is not congested; somebody for whom that takes too long is let go of, and may come back."""
         if not await self.has_read(PATIENCE_SECONDS):
-            self.let_go(AgentTimeout(f"The host has not read for {PATIENCE_SECONDS:g} seconds: it was let go of."))
+            self.let_go(AgentTimeout(f"The host has not read for {PATIENCE_SECONDS:g} seconds: it was disconnected."))
 
     async def has_read(self, seconds: float | None) -> bool:
         """Wait until it is not congested; whether it came to that in time. For one that is gone there is no wait."""

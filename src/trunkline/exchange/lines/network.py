@@ -45,7 +45,7 @@ class NetworkLine:
         if not found["public"] and not is_loopback(self._host):
             raise ConfigError(
                 f"`wires.{NAME}.listen` lets other machines connect to `{self._host}`.",
-                hint="Write `public = true` beside it if that is what you want.",
+                hint="Add `public = true` if that is what you want.",
             )
 
     @property

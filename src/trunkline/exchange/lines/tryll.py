@@ -29,7 +29,7 @@ def service(exchange: Exchange, wire: WireSettings) -> TryllService:
     token = "" if keys.get("no_token") else settled(exchange.settings.path, wire, exchange.environ)["token"] or ""
     if not is_loopback(host):
         if not keys.get("public"):
-            hint = "Write `public = true` beside it if that is what you want."
+            hint = "Add `public = true` if that is what you want."
             raise ConfigError(f"`wires.{NAME}.listen` lets other machines connect to `{host}`.", hint=hint)
         if not token and not keys.get("no_token"):
             hint = "Say where it is with `token_env` or `token_keyring`, or write `no_token = true`."

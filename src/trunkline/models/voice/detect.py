@@ -109,7 +109,7 @@ def make_detector(threshold: float = SPEECH) -> Detector:
 
 @cache
 def _say_once() -> None:
-    logger.warning("speech is told from noise by its loudness alone: Silero is missing. %s", adding("voice"))
+    logger.warning("speech is recognized by its loudness alone: Silero is missing. %s", adding("voice"))
 
 
 def has_speech(pcm: bytes) -> bool:

@@ -46,7 +46,7 @@ async def load_recognizer(entry: CatalogEntry, path: str, *, threads: int | None
         from trunkline.models.voice.moonshine import Moonshine
 
         return await Moonshine.load(entry.name, path, threads=threads)
-    raise SpeechError(f"`{entry.name}` does not hear.")
+    raise SpeechError(f"`{entry.name}` is not a speech recognition model.")
 
 
 async def load_voice(entry: CatalogEntry, path: str, *, threads: int | None = None) -> Voice:
@@ -96,4 +96,4 @@ async def load(entry: CatalogEntry, path: str, *, threads: int | None = None) ->
         return await load_voice(entry, path, threads=threads)
     if entry.kind == "vad" and missing_extra(entry.engine) is None:
         return _Silero()
-    raise SpeechError(f"`{entry.name}` neither hears nor speaks.")
+    raise SpeechError(f"`{entry.name}` is not a voice model.")

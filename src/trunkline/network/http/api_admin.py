@@ -85,7 +85,7 @@ async def _listed(
     return await network.database.read(lambda tx: of(tx, after, limit))
 
 
-_QUERY = {"after": "Only those behind this id.", "limit": f"How many at most, up to {admin.MAX_LISTED}."}
+_QUERY = {"after": "Only those after this id.", "limit": f"How many at most, up to {admin.MAX_LISTED}."}
 _MORE = {"hasMore": schemas.FLAG, "nextAfter": schemas.maybe(schemas.TEXT)}
 _LIMITS = {
     "type": "object",

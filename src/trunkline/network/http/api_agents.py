@@ -211,7 +211,7 @@ ENDPOINTS = (
         "none",
         "Find the agents of a wallet",
         "readers",
-        query={"walletAddress": "The wallet.", "communityId": "The community that `agent` is to belong to."},
+        query={"walletAddress": "The wallet.", "communityId": "The community that `agent` must belong to."},
         answer=obj(
             agents=array(obj(agent=_LOOKED_UP, community=_ITS_COMMUNITY)), agent=_LOOKED_UP, community=_ITS_COMMUNITY
         ),

@@ -71,7 +71,7 @@ _WANTED = shapes.thing(
     {
         "name": schemas.TEXT,
         "abi": {**_ABI, "description": "Without it, the block explorer is asked."},
-        "source": {"description": "The source code: a text, or files by path as `{path: {content}}`."},
+        "source": {"description": "The source code: a string, or files by path as `{path: {content}}`."},
     },
 )
 _CONTRACT = shapes.thing(

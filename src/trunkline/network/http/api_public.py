@@ -236,7 +236,7 @@ ENDPOINTS = (
         "/api/mentions/resolve",
         resolve_mentions,
         "none",
-        "Find out what ids stand for",
+        "Look up the names of ids",
         "readers",
         body=obj(ids=array(TEXT)),
         answer=obj(links={"type": "object", "additionalProperties": obj(type=TEXT, href=TEXT)}),

@@ -111,7 +111,7 @@ def _parted(text: str) -> tuple[str, str]:
 def _plain(text: str) -> Markup:
     note = ""
     if len(text) > MAX_SHOWN:
-        text, note = text[:MAX_SHOWN], "<p><em>The text goes on. The API has the whole of it.</em></p>"
+        text, note = text[:MAX_SHOWN], "<p><em>The text continues. The API has all of it.</em></p>"
     return Markup(f'<pre class="plain" tabindex="0">{escape(text)}</pre>{note}')  # noqa: S704 - escaped
 
 

@@ -149,7 +149,7 @@ def _value(value: Any, type: Type, where: str) -> Any:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        raise _wrong(where, type, "holds half of a character") from None
+        raise _wrong(where, type, "contains an unpaired surrogate") from None
     return value
 
 

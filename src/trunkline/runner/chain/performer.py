@@ -58,9 +58,9 @@ _WORDS = {
     "unknown": "It was sent, and whether it will be in a block is not known yet. Do not repeat it; you will be told.",
     "pending": "It was sent, and is not in a block yet. Do not repeat it; you will be told.",
     "rejected": "Not sent: a person rejected it.",
-    "expired": "Not sent: nobody approved it in time.",
+    "expired": "Not sent: it was not approved in time.",
     "replaced": "It was not carried out: another transaction of this wallet has its nonce.",
-    "abandoned": "It was never seen in a block, and is not looked for any more.",
+    "abandoned": "It was never seen in a block, and is no longer looked for.",
 }
 _ASKED = "Not sent yet: it waits for a person's approval, since it may cost up to {total} wei. You will be told."
 

@@ -98,7 +98,7 @@ def _claim(connection: sqlite3.Connection, path: str, form: Form) -> None:
         mark = connection.execute("PRAGMA application_id").fetchone()[0]
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if mark != form.number and (mark or tables):
-            hint = f"Give the {form.owner} a database of its own."
+            hint = f"Give the {form.owner} its own database."
             raise ConfigError(f"`{path}` is a database of something else.", hint=hint)
         if mark != form.number:
             connection.execute(f"PRAGMA application_id = {form.number}")

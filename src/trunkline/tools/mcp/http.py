@@ -56,7 +56,7 @@ class HttpTransport:
         if self.refused:
             return "has forgotten our session"
         if self._status in (_UNAUTHORIZED, _FORBIDDEN):
-            return f"wants credentials (HTTP status {self._status}); give them in its `headers`"
+            return f"needs credentials (HTTP status {self._status}); give them in its `headers`"
         if self._status is not None:
             return f"answered with HTTP status {self._status}; check its URL and its transport"
         if error is None:

@@ -215,7 +215,7 @@ _NOT_INHERITED = (
 )
 _HINT = (
     "Check how it is configured, and whether it runs by itself. It is not tried again: once it is put right, add it "
-    "again, or start the agent anew."
+    "again, or restart the agent."
 )
 
 

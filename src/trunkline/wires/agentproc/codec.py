@@ -138,7 +138,7 @@ class LineReader:
             return Error(payload(_text(line[12:])))
         if line.startswith(b"AGENT_SESSION:"):
             # The profile names another prefix; but this one is never text that somebody should read.
-            return Ignored(f"`{SESSION}` is not this profile's `session_line_prefix`; the line was left out")
+            return Ignored(f"`{SESSION}` is not this profile's `session_line_prefix`; the line was ignored")
         if line.startswith(b"{") and _NDJSON_EVENT.match(line):
             self._foreign = True
         return Body(_text(line))
@@ -146,7 +146,7 @@ class LineReader:
 
 def too_long(line: OverlongLine) -> Lost:
     """What is said of a line over the limit."""
-    return Lost(f"a line of more than {MAX_LINE} bytes was left out ({line.size} bytes)")
+    return Lost(f"a line of more than {MAX_LINE} bytes was ignored ({line.size} bytes)")
 
 
 def payload(text: str) -> str:
@@ -179,7 +179,7 @@ def is_session_id(text: str) -> bool:
 
 def refused_session_id(text: str) -> str:
     """Why an id was left out."""
-    return f"the session id {whole(text)[:SHOWN_CHARS]!r} was left out: {SESSION_ID_RULE}"
+    return f"the session id {whole(text)[:SHOWN_CHARS]!r} was ignored: {SESSION_ID_RULE}"
 
 
 def _session(data: bytes) -> Said:
@@ -187,10 +187,10 @@ def _session(data: bytes) -> Said:
         value = data.decode().strip()
     except UnicodeDecodeError:
         # With what replaces a byte it would be another id.
-        return Ignored(f"the session id {_text(data).strip()[:SHOWN_CHARS]!r} was left out: it is not UTF-8")
+        return Ignored(f"the session id {_text(data).strip()[:SHOWN_CHARS]!r} was ignored: it is not UTF-8")
     if is_session_id(value):
         return Session(value)
-    return Ignored(refused_session_id(value) if value else "a session line without an id was left out")
+    return Ignored(refused_session_id(value) if value else "a session line without an id was ignored")
 
 
 def _text(data: bytes) -> str:

@@ -92,7 +92,7 @@ class EventReader:
         if event is None:
             shown = cut_between_words(line.strip()[: 4 * SHOWN_CHARS + 4].decode("utf-8", "replace"), SHOWN_CHARS)
             self._stranger = self._stranger or shown
-            left_out = Ignored(f"a line that is not an event of protocol {PROTOCOL_VERSION} was left out: `{shown}`")
+            left_out = Ignored(f"a line that is not an event of protocol {PROTOCOL_VERSION} was ignored: `{shown}`")
             return [left_out, *_lost(line)]
         self._has_spoken = True
         said = _said(event)
@@ -104,7 +104,7 @@ class EventReader:
         if not isinstance(value, str) or not value or value == self._session:
             return None
         if self._session:
-            return Ignored(f"another session id was left out: the first one, `{self._session}`, counts")
+            return Ignored(f"another session id was ignored: the first one, `{self._session}`, counts")
         if not is_session_id(value):
             return Ignored(refused_session_id(value))
         self._session = value

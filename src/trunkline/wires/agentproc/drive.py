@@ -56,13 +56,13 @@ EXIT_TIMED_OUT = 124
 EXIT_NOT_RUNNABLE, EXIT_NOT_FOUND = 126, 127
 EXIT_INTERRUPTED = 130
 
-_NOT_ASKED = "nobody is asked here: the profile does not say `permission: true`"
+_NOT_ASKED = "there is nobody to ask: the profile does not have `permission: true`"
 _UNANSWERABLE = (
-    "a permission request without a usable `request_id`, or one that cannot be read, was left out: nobody can answer "
-    "it, and no other is answered from now on"
+    "a permission request without a usable `request_id`, or one that cannot be read, was ignored: nobody can answer "
+    "it, and no others are answered from now on"
 )
-_NOT_ANSWERED = "nothing is answered any more, after a request that nobody could answer"
-_ONLY_PARTIALS = "the agent said nothing but partials, which are left out in a turn that does not stream"
+_NOT_ANSWERED = "no more requests are answered after one that nobody could answer"
+_ONLY_PARTIALS = "the agent said nothing but partials, which are ignored in a turn without streaming"
 
 
 class Outcome(Value, hot=True):
@@ -334,7 +334,7 @@ class Run:
             self.respond(PermissionResponse(request.request_id, "deny", "the turn is being ended"))
         else:
             if not self._attended:
-                self.respond(PermissionResponse(request.request_id, "deny", "nobody can be asked"))
+                self.respond(PermissionResponse(request.request_id, "deny", "there is nobody to ask"))
             self._hear(request)
 
     def _refuse(self, request: PermissionRequest) -> None:

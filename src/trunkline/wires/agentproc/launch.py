@@ -100,7 +100,7 @@ def launch(profile: Profile, turn: TurnRequest, environ: Mapping[str, str]) -> L
     if protocol == "auto" and has_line and _is_too_long(_for_system(turn.message), len("AGENT_MESSAGE=")):
         # Without its message an agent of 0.1 would answer something else: better that it is found out not to speak 0.4.
         protocol = "0.4"
-        warnings.append("the message is too long for `AGENT_MESSAGE`, so this turn is told as protocol 0.4 alone")
+        warnings.append("the message is too long for `AGENT_MESSAGE`, so this turn uses only protocol 0.4")
     if not speaks_json or protocol == "auto":
         env |= _turn_variables(profile, turn, warnings)
     stdin = _stdin(profile, turn, has_line)
@@ -179,7 +179,7 @@ def _cwd(profile: Profile, template: str, values: Values, environ: Mapping[str, 
     chosen = [name for name in used(template) if name in FROM_THE_CHAT]
     if chosen and not leads_down(template, values):
         raise ConfigError(
-            f"`{{{{{chosen[0]}}}}}` would lead out of the profile's `cwd` here, or to what all chats share.",
+            f"`{{{{{chosen[0]}}}}}` would lead outside the profile's `cwd`, or to what all chats share.",
             hint="Use a name without `..` that does not begin with `/` and is neither empty nor `.`.",
         )
     return _directory(profile, template, values, environ)

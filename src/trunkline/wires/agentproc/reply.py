@@ -127,10 +127,10 @@ class GrowingReply:
                     self._result = said.text
                     self.usage = said.usage
                 else:
-                    heard.append(Ignored("a second result was left out"))
+                    heard.append(Ignored("a second result was ignored"))
             case PermissionRequest() if self.concluded:
                 # Its input ends with that.
-                heard.append(Ignored("a permission request after the end of the answer was left out"))
+                heard.append(Ignored("a permission request after the end of the answer was ignored"))
             case PermissionRequest() | Withdrawn() | Used() | Ignored():
                 self.truncated = self.truncated or isinstance(said, Lost)
                 heard.append(said)

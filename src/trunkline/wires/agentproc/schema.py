@@ -94,7 +94,7 @@ _MESSAGES: Mapping[Union, tuple[dict[str, Any], ...]] = {
         ),
         _message(
             "error",
-            "The turn has failed; the text is for the user. What comes after it is left out.",
+            "The turn has failed; the text is for the user. What comes after it is ignored.",
             {"message": _TEXT},
             {"usage": _USAGE, "session_id": _SESSION},
         ),

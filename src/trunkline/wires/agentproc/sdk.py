@@ -130,7 +130,7 @@ class Turn:
     def ask(self, tool: str, input: Mapping[str, Any] | None = None, description: str = "") -> bool:
         """Ask the person in the chat for permission to use a tool, and wait for the answer.
 
-        Where nobody can be asked (0.1, or a bridge that does not offer it), the answer is no, at once. An `async`
+        Where there is nobody to ask (0.1, or a bridge that does not offer it), the answer is no, at once. An `async`
         handler says `await asyncio.to_thread(turn.ask, ...)`.
         """
         return self._told.permission and self._bridge.ask(tool, dict(input or {}), description)
@@ -225,7 +225,7 @@ class AgentProcess:
         if hasattr(reply, "__await__"):
             reply = _completed(cast("Awaitable[Reply]", reply), signals)
         if reply is not None and not isinstance(reply, str):
-            raise TypeError(f"the handler returned `{type(reply).__name__}`: it must return a text, or `None`")
+            raise TypeError(f"the handler returned `{type(reply).__name__}`: it must return a string, or `None`")
         return reply
 
 
@@ -240,7 +240,7 @@ class _Given:
         for line in self._lines:
             if line.strip():
                 return line
-        raise RemoteProtocolError("Standard input ended before it told a turn.")
+        raise RemoteProtocolError("Standard input ended before a turn arrived.")
 
     def everything(self) -> bytes:
         return self._data

@@ -65,7 +65,7 @@ class BridgeConnection:
             self._write(data)
 
     def ask(self, tool: str, input: dict[str, Any], description: str) -> bool:
-        """Ask for permission, and wait for the answer. Where nobody can be asked, it is no."""
+        """Ask for permission, and wait for the answer. Where there is nobody to ask, it is no."""
         # One after the other: what is read is the answer to what was asked.
         with self._asking:
             self._requests += 1
@@ -86,7 +86,7 @@ class BridgeConnection:
             try:
                 response = decode_response(line)
             except RemoteProtocolError as fault:
-                sys.stderr.write(f"A line from the bridge was left out: {fault}\n")
+                sys.stderr.write(f"A line from the bridge was ignored: {fault}\n")
                 continue
             if response.request_id == request_id:
                 changed = response.updated_input is not None and dict(response.updated_input) != input

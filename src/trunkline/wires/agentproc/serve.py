@@ -37,8 +37,8 @@ EMPTY = "The message is empty. Write something, or attach a file."
 STOPPED = "The agent stopped before it had answered."
 UNANSWERED = "The agent could not answer and did not say why."
 CRASHED = "The agent failed. Its log says why."
-NOBODY_LEFT = "The bridge has closed its end: nobody can be asked any more"
-NOT_ASKED = "Nobody could be asked: the bridge does not take such a question, or it is too long"
+NOBODY_LEFT = "The bridge has closed its end: there is nobody left to ask"
+NOT_ASKED = "There was nobody to ask: the bridge does not accept such a question, or it is too long"
 
 
 #: What keeps two paragraphs apart.
@@ -115,7 +115,7 @@ class AgentProcServer:
 
     def _heard(self, line: bytes | OverlongLine) -> None:
         if isinstance(line, OverlongLine):
-            logger.warning("a line of %d bytes from the bridge was left out", line.size)
+            logger.warning("a line of %d bytes from the bridge was ignored", line.size)
             return
         if not line.strip():
             return
@@ -125,7 +125,7 @@ class AgentProcServer:
         try:
             response = codec_ndjson.decode_response(line)
         except faults.RemoteProtocolError as fault:
-            logger.warning("a line from the bridge was left out: %s", fault)
+            logger.warning("a line from the bridge was ignored: %s", fault)
             return
         request = self._asked.get(response.request_id)
         if request is None:
@@ -147,7 +147,7 @@ class AgentProcServer:
             self._session.answer(request.call_id, decision, self._client)
         except faults.UnknownCall:
             # The turn has ended meanwhile, or is being stopped.
-            logger.info("`%s` does not wait for an answer any more", request.name)
+            logger.info("`%s` is no longer waiting for an answer", request.name)
 
     # The session's sink.
 
@@ -304,7 +304,7 @@ class Witness(Redaction):
         clean = super().__call__(event)
         if isinstance(event, core.ToolJudged) and event.verdict == "deny":
             logger.warning(
-                "The tool `%s` (%s) was not allowed, and nobody can be asked here. "
+                "The tool `%s` (%s) was not allowed, and there is nobody to ask here. "
                 "To allow it, start with `--allow %s`, or with another `--mode`.",
                 event.name,
                 event.category,

@@ -42,7 +42,7 @@ class DialectWriter(Protocol):
         """A piece of the reasoning."""
 
     def request(self, request: PermissionRequest) -> bytes:
-        """A tool that waits for permission. Nothing: nobody can be asked."""
+        """A tool that waits for permission. Nothing: there is nobody to ask."""
 
     def answer(self, reply: str | None = None, usage: Usage | None = None) -> bytes:
         """The turn has ended well. The `reply` comes behind the pieces; without one they were all of the answer."""

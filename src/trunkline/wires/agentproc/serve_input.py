@@ -134,7 +134,7 @@ def first_line(fd: int, so_far: bytes = b"", max_line: int = codec.MAX_LINE) -> 
         if line.strip():
             return line, bytes(data)
         if ended and not data:
-            raise NoTurn("Standard input ended before it told a turn.")
+            raise NoTurn("Standard input ended before a turn arrived.")
 
 
 def local_path(url: str) -> str | None:

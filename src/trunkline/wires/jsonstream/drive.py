@@ -287,7 +287,7 @@ class DrivenConversation:
                 run.connection.stop()
             except AgentFailed:
                 # It does not even read. Waiting for it will be in vain, and end as it should.
-                logger.debug("`%s` could not be told to stop", run.connection.name)
+                logger.debug("`%s` could not be stopped", run.connection.name)
         return run.stop_at
 
     def _abandon(self, run: _Run) -> None:

@@ -196,7 +196,7 @@ class Program:
             for text in () if launched.resumed else self._context:
                 self._tell(messages.InitHistory(text))
         except Fault:
-            self.give_up(connection, "could not be told what was said before")
+            self.give_up(connection, "could not be given the earlier conversation")
             raise
 
     def _tell(self, command: messages.Command) -> None:

@@ -280,7 +280,7 @@ def _parts(base: str) -> Any:
 
 def _header(name: str, value: str) -> str:
     if not _fits_header(value):
-        raise ConfigError(f"`{name}` is empty, or has characters that cannot stand in a header.")
+        raise ConfigError(f"`{name}` is empty, or has characters that a header cannot contain.")
     return value
 
 

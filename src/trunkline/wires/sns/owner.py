@@ -70,7 +70,7 @@ class Owner:
         # Whatever another server wants to have signed in its place, it does not get from us.
         problem = _problem(message, self.wallet, datetime.now(UTC))
         if problem is not None:
-            raise SnsError(f"What the network wants to have signed {problem}. Nothing was signed.")
+            raise SnsError(f"What the network asks to have signed {problem}. Nothing was signed.")
         signed = {"challengeId": id, "signature": self._wallet.sign(message)}
         token = (await self.call("POST", "/api/auth/owner/verify", signed)).get("token")
         if not isinstance(token, str) or not token.isascii() or not token.isprintable():

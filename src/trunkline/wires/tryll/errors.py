@@ -32,7 +32,7 @@ _ROWS = (
     (1001, "ConnectionFailed", "The server could not be reached."),
     (1002, "ConnectionDropped", "The connection was lost."),
     (1003, "Timeout", "No answer came in time."),
-    (2001, "ServerShuttingDown", "The server is stopping and takes no new work."),
+    (2001, "ServerShuttingDown", "The server is stopping and accepts no new work."),
     (2002, "SessionNotReady", "The session has not been configured."),
     (2003, "Unauthorized", "The token is missing or wrong."),
     (3001, "InvalidAgentId", "The session has no such agent."),

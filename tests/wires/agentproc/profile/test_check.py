@@ -50,8 +50,8 @@ def test_what_is_relative_to_a_place_that_is_not_known_yet_is_not_judged(
 def test_a_program_beside_the_profile_is_told_with_what_to_write(tmp_path: Path) -> None:
     (tmp_path / "agent.py").touch()
     profile = Profile(("agent.py",), directory=str(tmp_path))
-    assert beside(profile, "agent.py") == 'It lies beside the profile: write "{{PROFILE_DIR}}/agent.py".'
-    assert beside(profile, "./agent.py") == 'It lies beside the profile: write "{{PROFILE_DIR}}/agent.py", or `cwd: .`.'
+    assert beside(profile, "agent.py") == 'It is next to the profile: write "{{PROFILE_DIR}}/agent.py".'
+    assert beside(profile, "./agent.py") == 'It is next to the profile: write "{{PROFILE_DIR}}/agent.py", or `cwd: .`.'
     assert beside(profile, "other.py") is None
     assert beside(profile.replace(directory=None), "agent.py") is None
 
@@ -60,7 +60,7 @@ def test_a_module_in_a_directory_that_may_be_anybodys_is_told_to_be_left_alone(t
     (tmp_path / "agent.py").touch()
     profile = Profile((sys.executable, "-m", "agent"), directory=str(tmp_path))
     (warning,) = examine(profile.placed(str(tmp_path)), HERE).warnings
-    assert "The module `agent` is looked for among what is installed" in warning
+    assert "The module `agent` is looked for among the installed ones" in warning
     assert "`cwd: .`" in warning
     assert examine(profile.replace(cwd="."), HERE).warnings == ()
     assert examine(Profile((sys.executable, "-m", "other")).placed(str(tmp_path)), HERE).warnings == ()

@@ -98,7 +98,7 @@ def test_a_command_is_split_at_white_space_also_beside_args_and_no_quote_is_read
 def test_what_stands_under_agentproc_wins_entirely() -> None:
     profile = read("name: n\ntags: [a]\ncommand: outside\nagentproc:\n  command: inside\n  streaming: false\n")
     assert (profile.command, profile.streaming, profile.name) == (("inside",), False, "n")
-    assert profile.warnings == ("p.yaml:3:1: `command` is not read: it must stand under `agentproc`, like the others.",)
+    assert profile.warnings == ("p.yaml:3:1: `command` is ignored: it must be under `agentproc`, like the others.",)
 
 
 def test_a_file_is_read_and_its_directory_remembered(tmp_path: Path) -> None:
@@ -207,24 +207,24 @@ def test_the_protocol_may_be_written_as_a_number(written: str) -> None:
             "p.yaml:2:3: unknown key `cmd` in `agentproc`. Did you mean `command`?",
         ),
         ("command: '  '\n", "p.yaml:1:1: `command` must not be empty."),
-        ("command: yes\n", "p.yaml:1:1: `command` must be a text, not a truth value. Put it in quotes."),
+        ("command: yes\n", "p.yaml:1:1: `command` must be a string, not a boolean. Put it in quotes."),
         (
             "command: [a, b]\n",
-            ":1:1: `command` must be a text, not a list. Write the program alone here, and the rest as `args`.",
+            ":1:1: `command` must be a string, not a list. Write the program alone here, and the rest as `args`.",
         ),
         (
             "agentproc:\n  command: 5\n",
-            "p.yaml:2:3: `agentproc.command` must be a text, not a number. Put it in quotes.",
+            "p.yaml:2:3: `agentproc.command` must be a string, not a number. Put it in quotes.",
         ),
         ("executor: x\n", "p.yaml:1:1: `executor` is not known here. Name the program to run as `command`."),
         (
             "command: a\nargs: b\n",
-            ":2:1: `args` must be a list, not a text. Write one item to a line, each after `- `.",
+            ":2:1: `args` must be a list, not a string. Write one item to a line, each after `- `.",
         ),
-        ("command: a\nargs:\n- b\n- [c]\n", ":4:3: `args[1]` must be a text, not a list."),
-        ("command: a\nargs: [~]\n", ':2:8: `args[0]` must be a text, not nothing. Write "" for an empty text'),
+        ("command: a\nargs:\n- b\n- [c]\n", ":4:3: `args[1]` must be a string, not a list."),
+        ("command: a\nargs: [~]\n", ':2:8: `args[0]` must be a string, not null. Write "" for an empty text'),
         ("command: a\nenv: [b]\n", ":2:1: `env` must be a mapping, not a list. Write `NAME: value`, one to a line."),
-        ("command: a\nenv:\n  B:\n", ':3:3: `env.B` must be a text, not nothing. Write "" for an empty value'),
+        ("command: a\nenv:\n  B:\n", ':3:3: `env.B` must be a string, not null. Write "" for an empty value'),
         ("command: a\nenv: {A=B: c}\n", ":2:7: `env.A=B` cannot be the name of a variable. Rename it."),
         ("command: a\nenv_allowlist: [$HOME]\n", ":2:17: `env_allowlist[0]` must be the name of a variable."),
         (
@@ -234,7 +234,7 @@ def test_the_protocol_may_be_written_as_a_number(written: str) -> None:
         ("command: a\nstdin: true\n", ":2:1: `stdin` must be one of `none`, `message`, not `true`."),
         (
             "command: a\ntimeout_secs: '5'\n",
-            ":2:1: `timeout_secs` must be a number of seconds, 0 or more, not a text. Remove",
+            ":2:1: `timeout_secs` must be a number of seconds, 0 or more, not a string. Remove",
         ),
         ("command: a\ntimeout_secs: -1\n", ":2:1: `timeout_secs` must be a number of seconds, 0 or more, not `-1`."),
         (
@@ -247,16 +247,16 @@ def test_the_protocol_may_be_written_as_a_number(written: str) -> None:
         ("command: a\nmax_reply_chars: 1.5\n", ":2:1: `max_reply_chars` must be a whole number, 0 or more."),
         (
             "command: a\nstreaming: 'false'\n",
-            ":2:1: `streaming` must be `true` or `false`, not a text. Remove the quotes.",
+            ":2:1: `streaming` must be `true` or `false`, not a string. Remove the quotes.",
         ),
         ("command: a\nsend_error_reply: 1\n", ":2:1: `send_error_reply` must be `true` or `false`, not a number."),
         ("command: a\nsession_line_prefix: ''\n", ":2:1: `session_line_prefix` must not be empty."),
         ('command: a\nsession_line_prefix: "a\\nb"\n', ":2:1: `session_line_prefix` must not hold a line feed"),
         ("command: a\nprotocol: 0.2\n", ":2:1: `protocol` must be one of `0.1`, `0.4`, `auto`, not `0.2`."),
-        ("command: a\ncwd: !there x\n", ":2:1: `cwd` must be a text, not a tagged value."),
+        ("command: a\ncwd: !there x\n", ":2:1: `cwd` must be a string, not a tagged value."),
         (
             "command: a\nname: &a [x]\ncwd: *a\n",
-            ":3:1: `cwd` must be a text, not a list.",
+            ":3:1: `cwd` must be a string, not a list.",
         ),
         (
             "command: a\nargs: [b]\ncommand: c\n",
@@ -279,7 +279,7 @@ def test_the_protocol_may_be_written_as_a_number(written: str) -> None:
         ("env:\n    A: b\n  C: d\ncommand: a\n", ":3:3: not YAML: this line does not fit the one above it."),
         (
             "command: a\ndescription: it: is\n",
-            ":2:16: not YAML: a second `: ` in this line. Put a text that holds one in quotes.",
+            ":2:16: not YAML: a second `: ` in this line. Put a string that contains one in quotes.",
         ),
         ('command: "a\\0b"\n', ":1:1: `command` holds a NUL character"),
         ("command: \ud800\n", ":1:10: not UTF-8."),
@@ -287,7 +287,7 @@ def test_the_protocol_may_be_written_as_a_number(written: str) -> None:
         ("command: a\ncwd: " + "x" * document.MAX_BYTES, "p.yaml: the profile is larger than 4194304 bytes."),
         (
             "command: &a " + "x" * 9999 + "\nargs: [" + "*a, " * 500 + "]",
-            "the profile has aliases that stand for more than",
+            "the profile has aliases that expand to more than",
         ),
     ],
 )

@@ -98,7 +98,7 @@ def test_what_a_shell_or_interpreter_may_read_as_code_is_refused(command: str, a
 
 
 def test_what_to_do_instead_is_told() -> None:
-    assert "Name a script right behind it" in refusal('command: sh -c\nargs: ["{{MESSAGE}}"]\n')
+    assert "Name a script right after it" in refusal('command: sh -c\nargs: ["{{MESSAGE}}"]\n')
     assert "Use `stdin: message`, and let the agent read its input." in refusal("command: ssh h agent {{MESSAGE}}\n")
 
 

@@ -167,7 +167,7 @@ def beside(profile: Profile, name: str, *, is_program: bool = True) -> str | Non
         return None
     # A bare name is looked for on the `PATH`, wherever the agent runs.
     other = "" if is_program and not os.path.dirname(name) else ", or `cwd: .`"
-    return f'It lies beside the profile: write "{{{{PROFILE_DIR}}}}/{plain}"{other}.'
+    return f'It is next to the profile: write "{{{{PROFILE_DIR}}}}/{plain}"{other}.'
 
 
 def _wrong_with_file(path: str) -> str | None:
@@ -260,8 +260,8 @@ def _warnings(profile: Profile, prepared: Launch, found: Sequence[Variable]) -> 
         for name in module:
             if any(os.path.exists(os.path.join(prepared.cwd or os.getcwd(), name + end)) for end in ("", ".py")):
                 yield (
-                    f"The module `{name}` is looked for among what is installed, and not in the directory where the "
-                    "agent runs, which may be anybody's. If it lies beside this file, say `cwd: .`."
+                    f"The module `{name}` is looked for among the installed ones, and not in the directory where the "
+                    "agent runs, which anybody could write to. If it is next to this file, add `cwd: .`."
                 )
     if (what := _may_be_an_option(profile)) is not None:
         yield f"A message that begins with `-` may be taken for an option. Put `--` in front of `{what}`."

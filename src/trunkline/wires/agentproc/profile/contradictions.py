@@ -65,7 +65,7 @@ def _with_a_stream(profile: Profile, given: Collection[str]) -> Iterator[tuple[s
             yield key, f"has no effect: the output is read as `stream: {profile.stream}`."
     if profile.stream in DIALOGUES:
         if "stdin" in given:
-            yield "stdin", f"has no effect with `stream: {profile.stream}`, which tells the program all it needs."
+            yield "stdin", f"has no effect with `stream: {profile.stream}`, which gives the program all it needs."
     elif profile.permission:
         asking = " or ".join(f"`stream: {name}`" for name in DIALOGUES)
         yield "permission", f"has no effect with `stream: {profile.stream}`: only a program with {asking} can ask."

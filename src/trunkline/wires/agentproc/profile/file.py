@@ -332,7 +332,7 @@ class _Reading:
             if last in ELSEWHERE:
                 self._warnings.append(field.told(f"is not used here. {ELSEWHERE[last]}"))
             elif last in KEYS:
-                self._warnings.append(field.told("is not read: it must stand under `agentproc`, like the others."))
+                self._warnings.append(field.told("is ignored: it must be under `agentproc`, like the others."))
             elif not last.startswith("x-"):
                 hint = hint_for(last, known, SYNONYMS)
                 self._warnings.append(str(field.unknown(hint)))

@@ -59,8 +59,8 @@ _WITH_A_VALUE = r"-X|-[aefluvx]*o"
 _FILE = r"(?!-)[^\s'\"();]*[./][^\s'\"();]*"
 _INPUT = r"(-f)?-|(-f)?/+(dev|proc)/.*|.*/dev/stdin|.*/fd/\d+"
 
-_FROM_A_FILE = "Name a script right behind it (`sh ./agent.sh`), and let that read its arguments or `$AGENT_MESSAGE`."
-_SCRIPT_BETWEEN = "Let a script of your own stand between, which reads its arguments or `$AGENT_MESSAGE`."
+_FROM_A_FILE = "Name a script right after it (`sh ./agent.sh`), and let that read its arguments or `$AGENT_MESSAGE`."
+_SCRIPT_BETWEEN = "Put your own script in between, which reads its arguments or `$AGENT_MESSAGE`."
 _ON_THE_INPUT = "Use `stdin: message`, and let the agent read its input."
 
 
@@ -107,7 +107,7 @@ def _in_arguments(argv: Sequence[str], profile: Profile) -> Iterator[tuple[int, 
         yield 0, f"it is a path from `cwd`, where `{what}` would decide which program is run", hint
     for place, text in enumerate(argv):
         if "MESSAGE" in used(text) and re.fullmatch(_WHOLE, text) is None:
-            hint = "Make it an argument of its own, or let the agent read the variable `AGENT_MESSAGE`."
+            hint = "Make it a separate argument, or let the agent read the variable `AGENT_MESSAGE`."
             yield place, "`{{MESSAGE}}` is only a part of this argument, which a program may read as code", hint
     on_input = profile.stdin == "message" or (profile.protocol != "0.1" and profile.stream is None)
     scripts = [script_of(argv, place) for place in range(len(argv))]

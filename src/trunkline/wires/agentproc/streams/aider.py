@@ -39,7 +39,7 @@ class Stream(text.Stream):
         if not found or not ended:
             return self._release() if sum(map(len, self._preamble)) > _MAX_PREAMBLE else []
         self._preamble = None
-        return [Ignored("the lines about aider itself were left out"), *super().feed(rest)]
+        return [Ignored("the lines about aider itself were skipped"), *super().feed(rest)]
 
     def finish(self) -> list[Said]:
         """The output has ended. If the preamble has not, there is nothing else, and it says why."""

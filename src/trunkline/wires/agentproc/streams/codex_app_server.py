@@ -215,7 +215,7 @@ class Stream(JsonDialogue):
         elif method == "mcpServer/elicitation/request":
             self.refuse(method, {"id": request_id, "result": reply_to(method, params, False)})
         else:
-            error = {"code": _NO_METHOD, "message": "There is nobody here who could answer this."}
+            error = {"code": _NO_METHOD, "message": "Nobody here can answer this."}
             self.refuse(shown(method), {"id": request_id, "error": error})
 
     def _resolve(self, request_id: Any) -> None:

@@ -94,7 +94,7 @@ class JsonDialogue(JsonLines):
         self._refusals += 1
         if self._refusals > MAX_REFUSALS:
             if self._refusals == MAX_REFUSALS + 1:
-                self.fail("The program asks without end for what nobody here can give.")
+                self.fail("The program keeps asking for something that nobody here can provide.")
             return
         self.note(f"the program asks for something that cannot be answered here, and was refused: `{what}`")
         self.tell(answer)

@@ -44,7 +44,7 @@ class Stream(JsonLines):
         if found is not None:
             self.session(found[1])
         elif shown:
-            self.note(f"a line for people was left out: `{cut_between_words(shown, SHOWN_CHARS)}`")
+            self.note(f"a line for people was skipped: `{cut_between_words(shown, SHOWN_CHARS)}`")
 
     def _take_message(self, message: object) -> None:
         if member(message, "role") != "assistant" or member(message, "id") != self._message_id:

@@ -104,7 +104,7 @@ class JsonLines:
 
     def take_noise(self, line: str) -> None:
         """A line that is no object: something that the program, or what it runs, let slip."""
-        self.note(f"a line that is not a JSON object was left out: `{cut_between_words(line, SHOWN_CHARS)}`")
+        self.note(f"a line that is not a JSON object was skipped: `{cut_between_words(line, SHOWN_CHARS)}`")
 
     def take_lost(self, head: bytes) -> None:
         """A line that cannot be read, and how it begins. It may have been a question."""
@@ -164,7 +164,7 @@ class JsonLines:
             self.note(refused_session_id(value))
             return
         if value.startswith("-"):
-            self.note(f"the session id {value[:SHOWN_CHARS]!r} was left out: as an argument it would be an option")
+            self.note(f"the session id {value[:SHOWN_CHARS]!r} was ignored: as an argument it would be an option")
             return
         self._session_id = value
         self._said.append(Session(value))

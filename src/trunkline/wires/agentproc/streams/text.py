@@ -58,7 +58,7 @@ class Stream:
             self._error = error
             return []
         if self.is_chrome(text):
-            return [Ignored(f"a line about the program itself was left out: `{text}`")]
+            return [Ignored(f"a line about the program itself was skipped: `{text}`")]
         if not text.strip():
             # Blank lines count between others only.
             self._blank += 1 if self._answer else 0

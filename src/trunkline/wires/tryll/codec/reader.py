@@ -201,7 +201,7 @@ class TableReader:
         """Where an offset that stands at `at` leads to. There are at least four bytes there."""
         target = at + offset
         if not offset or target & 3 or target + 4 > self._length:
-            raise Malformed("an offset leads nowhere")
+            raise Malformed("an offset points nowhere")
         return target
 
     def _spend(self, objects: int) -> None:

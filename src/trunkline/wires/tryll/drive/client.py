@@ -242,7 +242,7 @@ class Tryll:
             TryllError: 8xxx, 6xxx, or 3009 and 3010 for a file; 5002, the server takes no records.
         """
         if records_json and "records" not in (await self.live()).extensions:
-            raise TryllError(5002, "This server takes no records with fields.")
+            raise TryllError(5002, "This server does not accept records with fields.")
         request = CreateEmbeddedStringStorageRequest(
             0, name, config_path, tuple(strings), embedding_model, records_json
         )

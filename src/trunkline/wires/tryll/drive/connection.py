@@ -275,7 +275,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         try:
             message = decode(payload)
         except UnknownKind as error:
-            logger.info("a frame of an unknown kind was left out: %s", error)
+            logger.info("a frame of an unknown kind was ignored: %s", error)
             return
         except FrameError as error:
             self._end(TryllError(error.code, f"The server broke the protocol: {error.message}."))

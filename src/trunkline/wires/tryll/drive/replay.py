@@ -190,7 +190,7 @@ class SessionReplay:
         if isinstance(step, _Created | _Changed):
             step.made.fail(error)
         elif isinstance(step, _Stored):
-            logger.warning("the storage `%s` is not there any more: %s", step.key[1], error)
+            logger.warning("the storage `%s` no longer exists: %s", step.key[1], error)
 
     # What nobody needs.
 
