@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from trunkline.base import backoff
 from trunkline.base.nearest import suggestion
 from trunkline.core.agent import Agent, Capabilities
 from trunkline.core.faults import AgentFailed, Fault, UnknownAgent
@@ -20,8 +21,6 @@ from trunkline.exchange.settings import AgentSettings
 FIRST_DELAY_MS = 250
 #: The longest delay: an agent that works again is noticed within half a minute.
 LONGEST_DELAY_MS = 30_000
-#: Consecutive failures that are counted: the delay stops growing long before that.
-_COUNTED_FAILURES = 16
 #: The longest error text in lists.
 SHOWN_CHARS = 500
 
@@ -92,9 +91,8 @@ class AgentEntry:
     def could_not_open(self, fault: Fault) -> None:
         """It could not open a conversation: the next attempt is postponed."""
         self.failed(fault)
-        delay = min(FIRST_DELAY_MS * 2**self._failures, LONGEST_DELAY_MS)
-        self._failures = min(self._failures + 1, _COUNTED_FAILURES)
-        self._not_before = self._clock() + delay
+        self._failures += 1
+        self._not_before = self._clock() + int(backoff.delay(self._failures, FIRST_DELAY_MS, LONGEST_DELAY_MS))
 
 
 class Directory:

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from trunkline.base import backoff
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.exchange.service import Service
@@ -89,7 +90,7 @@ class Supervisor:
             if crashes >= self._pace.crashes:
                 self._report(service, "given up", f"{problem}, {crashes} times in a row")
                 return False
-            delay = min(self._pace.first_delay * 2 ** (crashes - 1), self._pace.longest_delay)
+            delay = backoff.delay(crashes, self._pace.first_delay, self._pace.longest_delay)
             self._report(service, "crashed", f"{problem}; next try in {delay:g} s")
             await _first(stop, delay)
         self._report(service, "stopped", "")

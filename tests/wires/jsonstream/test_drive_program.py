@@ -14,8 +14,8 @@ from trunkline.core.agent import AddHistory, AddMcpServer, Approve, SetMode, Set
 from trunkline.core.events import Event, UserMessage
 from trunkline.core.faults import AgentFailed
 from trunkline.core.usage import NOTHING_USED
+from trunkline.wires.jsonstream import drive_program
 from trunkline.wires.jsonstream.drive import Connection, DrivenConversation, Launched
-from trunkline.wires.jsonstream.drive_program import MAX_DEATHS
 
 pytestmark = pytest.mark.process
 
@@ -159,32 +159,53 @@ async def test_without_a_way_to_start_it_again_the_next_turn_fails() -> None:
         assert end(events) == core.TurnEnded("error", NOTHING_USED)
 
 
-@pytest.mark.parametrize(("rest", "is_left_alone"), [(1000.0, True), (0.0, False)], ids=["in its rest", "after it"])
-async def test_a_program_that_keeps_dying_is_left_alone_for_a_while(rest: float, is_left_alone: bool) -> None:
+async def test_a_program_that_keeps_dying_is_started_again_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drive_program, "FIRST_REST_SECONDS", 0.001)
+    async with conversing("dies") as conversation:
+        for number in range(5):
+            events = await talk(conversation, "hello")
+            assert ("exit code 7" in failures(events)[0], end(events).outcome) == (True, "unknown")
+            assert any("it was started again" in text for text in notices(events)) is (number > 0)
+
+
+async def test_one_that_has_died_twice_in_a_row_is_waited_for_and_the_wait_can_be_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(drive_program, "FIRST_REST_SECONDS", 600.0)
     starts = []
 
     async def counted(session_id: str | None) -> Launched:
         starts.append(session_id)
         return Launched(await start("dies"))
 
-    async with conversing("dies", relaunch=counted, rest=rest) as conversation:
-        for _ in range(MAX_DEATHS):
+    async with conversing("dies", relaunch=counted, rest=1000.0) as conversation:
+        for _ in range(2):
             assert "exit code 7" in failures(await talk(conversation, "hello"))[0]
-        events = await talk(conversation, "hello")
-        assert (f"has died {MAX_DEATHS} times in a row" in failures(events)[0]) is is_left_alone
-        assert len(starts) == MAX_DEATHS - is_left_alone
-        assert end(events).outcome == ("error" if is_left_alone else "unknown")
+        events = []
+        async for event in conversation.turn(UserMessage("hello")):
+            events.append(event)
+            await conversation.cancel()
+        assert notices(events) == ["The program has died 2 times in a row; it is started again in 600 s."]
+        assert (end(events).outcome, len(starts)) == ("cancelled", 1)
+
+
+async def test_one_that_lived_for_long_before_it_died_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drive_program, "FIRST_REST_SECONDS", 600.0)
+    monkeypatch.setattr(drive_program, "REST_SECONDS", 0.0)
+    async with conversing("dies", rest=1000.0) as conversation:
+        for _ in range(4):
+            assert "exit code 7" in failures(await talk(conversation, "hello"))[0]
 
 
 async def test_deaths_with_good_turns_between_them_are_no_series() -> None:
     async with conversing("dies-idle", rest=1000) as conversation:
-        for _ in range(MAX_DEATHS + 2):
+        for _ in range(5):
             await death(conversation)
 
 
 async def test_stops_that_had_to_be_enforced_are_no_deaths() -> None:
     async with conversing("exits-on-stop", rest=1000) as conversation:
-        for _ in range(MAX_DEATHS + 1):
+        for _ in range(4):
             turn = conversation.turn(UserMessage("wait"))
             async for event in turn:
                 if isinstance(event, core.TextDelta):

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from trunkline.base import backoff
 from trunkline.core.agent import AddMcpServer
 from trunkline.tools.mcp.connection import (
     ConnectionLost,
@@ -142,7 +143,7 @@ class McpServer:
     async def _retry(self, old: McpConnection, failures: int) -> bool:
         """Wait, and try once more."""
         await old.close()
-        await asyncio.sleep(min(FIRST_WAIT_SECONDS * 2 ** (failures - 1), LONGEST_WAIT_SECONDS))
+        await asyncio.sleep(backoff.delay(failures, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS))
         try:
             await self._connect()
         except ConnectionLost as lost:

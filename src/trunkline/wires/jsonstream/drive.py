@@ -6,8 +6,8 @@ over it: messages become events by the table in `drive_turn`, decisions and chan
 What is promised of a turn, whatever the program does:
 
 - it ends with exactly one `TurnEnded`; the calls that the program left open are cancelled before that;
-- a program that dies in a turn makes it fail with its exit code and last words. The next turn starts it again, as long
-  as it does not die again and again, and says so in a `Notice`;
+- a program that dies in a turn makes it fail with its exit code and last words. The next turn starts it again, and says
+  so in a `Notice`; one that dies again and again is waited for, longer each time, which a `Notice` says as well;
 - one that does not end its turn within `STOP_SECONDS` of a `stop` is killed with all that it started;
 - one that says `error` and then nothing, with no tool to wait for, has ended its turn;
 - leaving the iterator early is a `stop`, too: the next turn waits until it has been obeyed or enforced.
@@ -176,6 +176,8 @@ class DrivenConversation:
             raise AgentBusy("The program is busy with another message.")
         run.active = True
         try:
+            if resting := self._program.resting:
+                yield Notice(resting)
             events = await self._begin(message, run)
             while True:
                 for event in events:

@@ -1,7 +1,7 @@
 """A program that is kept at hand for a conversation: started again when it has ended, and told what it cannot know.
 
 What a conversation was given (context, options, MCP servers) is remembered here, because a program that is started
-again has to be given it again. One that keeps dying is left alone for a while.
+again has to be given it again. One that keeps dying is started later and later.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from trunkline.base import shapes
+from trunkline.base import backoff, shapes
 from trunkline.base.values import Value
 from trunkline.base.vocabulary import Mode
 from trunkline.core.faults import AgentFailed, ConfigError, Fault, Unsupported
@@ -20,10 +20,15 @@ from trunkline.wires.jsonstream.drive_connection import Connection
 
 logger = logging.getLogger(__name__)
 
-#: Deaths in a row, without one ended turn between them, after which a program is left alone for a while ...
-MAX_DEATHS = 3
-#: ... of this length. Then it gets one more chance at a time.
+#: Deaths that cost nothing: one is an accident, and the next turn starts the program at once.
+FREE_DEATHS = 1
+#: After the next one, without an ended turn between them, it is left alone for so long; after each more, twice as long.
+FIRST_REST_SECONDS = 0.25
+#: However many there are: whoever has mended the program does not wait longer than this. One that lived as long has not
+#: died of its start.
 REST_SECONDS = 30.0
+#: Waits that the user is told of.
+TOLD_SECONDS = 1.0
 
 
 class Launched(Value):
@@ -68,8 +73,10 @@ class Program:
         self._settling: asyncio.Task[None] | None = None
         self._closed = False
         self._deaths = 0
+        """In a row, without an ended turn between them."""
         self._rest_seconds = rest_seconds
         self._rest_until = 0.0
+        self._started = 0.0
         self._adopt(launched)
 
     # Changes: told to the process that there is, and to every later one.
@@ -102,8 +109,16 @@ class Program:
 
     # The process.
 
+    @property
+    def resting(self) -> str:
+        """What to tell a user who has to wait until it is started again; empty if that is not worth a word."""
+        left = self._rest_until - self._loop.time()
+        if self._connection is not None or left < TOLD_SECONDS:
+            return ""
+        return f"The program has died {self._deaths} times in a row; it is started again in {left:.0f} s."
+
     async def connected(self) -> Connection:
-        """A process to talk to: the one there is, or a new one.
+        """A process to talk to: the one there is, or a new one. One that keeps dying is waited for.
 
         Raises:
             Fault: there is none, and none can be had.
@@ -132,6 +147,8 @@ class Program:
         self._connection = None
         self._what_happened = what_happened
         if its_fault:
+            if self._loop.time() - self._started >= REST_SECONDS:
+                self._deaths = 0
             self._count_death()
         self.settle_by(connection.kill(), f"end {connection.name}")
 
@@ -163,12 +180,7 @@ class Program:
     async def _launch(self) -> Launched:
         if self._relaunch is None or self._is_closed():
             raise AgentFailed("The program has ended and is not started again.")
-        if self._deaths >= MAX_DEATHS and self._loop.time() < self._rest_until:
-            raise AgentFailed(
-                f"The program has died {self._deaths} times in a row and is left alone for {self._rest_seconds:g} s.",
-                hint="Look at what it says on standard error, and correct that first.",
-                retryable=True,
-            )
+        await asyncio.sleep(self._rest_until - self._loop.time())
         try:
             return await self._relaunch(self.session_id)
         except Fault:
@@ -178,6 +190,7 @@ class Program:
     def _adopt(self, launched: Launched) -> None:
         """Go on with a process that has just been started: tell it what it cannot know."""
         connection = self._connection = launched.connection
+        self._started = self._loop.time()
         self.session_id = connection.session_id or self.session_id
         self.notices += launched.notices
         if connection.version is None:
@@ -206,7 +219,8 @@ class Program:
 
     def _count_death(self) -> None:
         self._deaths += 1
-        self._rest_until = self._loop.time() + self._rest_seconds
+        rest = backoff.delay(self._deaths - FREE_DEATHS, FIRST_REST_SECONDS, self._rest_seconds)
+        self._rest_until = self._loop.time() + rest
 
     def _is_closed(self) -> bool:
         return self._closed
