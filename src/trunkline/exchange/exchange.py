@@ -74,6 +74,7 @@ class Exchange:
         make: Make | None = None,
         clock: Callable[[], int] | None = None,
         environ: Mapping[str, str] = os.environ,
+        wait: bool = True,
     ) -> AsyncIterator[Exchange]:
         """Open what is kept in the home, and close it at the end.
 
@@ -81,6 +82,7 @@ class Exchange:
             make: how agents are created; by default from the registry.
             clock: gives milliseconds since 1970.
             environ: where the secrets of wires are.
+            wait: until all sessions in which something waits are awake; else they are woken meanwhile.
 
         Raises:
             ConfigError: the home cannot be used, or another exchange has it.
@@ -90,7 +92,7 @@ class Exchange:
             exchange = cls(settings, database, make or by_registry, clock or _now, environ)
             await exchange.budgets.open({name: agent.budget for name, agent in settings.agents.items()})
             try:
-                await exchange.switchboard.start()
+                await exchange.switchboard.start(wait=wait)
                 yield exchange
             finally:
                 await exchange.switchboard.close()

@@ -220,8 +220,9 @@ class LiveSession:
             self.entry.failed(self._fault)
 
     async def _began_turn(self, turn: int, message: UserMessage) -> None:
-        await self._messages.began(self.id, turn, message)
+        # In this order: wherever the process dies, one of the two rows tells that the turn has no end yet.
         await self.meter.turn_began(turn)
+        await self._messages.began(self.id, turn, message)
 
     def _now(self) -> tuple[int, str]:
         """The turn in progress, and who sent its message."""

@@ -96,7 +96,7 @@ class ExchangeProcess:
         settings = await asyncio.to_thread(config.read, self._path, self._environ)
         _hide(settings)
         with alone(settings.home):
-            async with Exchange.opened(settings, environ=self._environ) as exchange:
+            async with Exchange.opened(settings, environ=self._environ, wait=False) as exchange:
                 self._exchange = exchange
                 try:
                     await self._serve(exchange, stop, reachable)

@@ -32,6 +32,7 @@ from trunkline.exchange.live_session import LiveSession, Removed, Told
 from trunkline.exchange.messages import Messages, QueuedMessage, begun_in, storable
 from trunkline.exchange.session_rows import LISTED, SessionRow, SessionRows, checked
 from trunkline.exchange.tally import Tallies
+from trunkline.exchange.waking import Waking
 from trunkline.store.database import Conflict, Database
 from trunkline.store.filelog import FileLog
 from trunkline.store.files import FileStore
@@ -44,8 +45,6 @@ SWEEP_SECONDS = 30.0
 #: How much of a log is held in memory while it is copied.
 COPIED_BYTES = 1024 * 1024
 
-#: How many sessions are woken at once after a start: agents may be programs, which compete for the processors.
-WOKEN_AT_ONCE = 16
 #: How much of a client's text is repeated in an error.
 SHOWN_CHARS = 80
 
@@ -85,31 +84,29 @@ class Switchboard:
         self._live: dict[str, LiveSession] = {}
         self._doors = Doors()
         self._sweeping: asyncio.Task[None] | None = None
+        self._waking = Waking(self.find, self.approvals.close_all)
 
     # Opening and closing.
 
-    async def start(self) -> None:
-        """Wake every session in which something is pending."""
+    async def start(self, *, wait: bool = True) -> None:
+        """Wake every session in which something is pending, and those whose turn was cut off, to end it.
+
+        Without `wait`, in the background: programs may take long to start.
+        """
         self._sweeping = asyncio.create_task(self._sweep(), name="let go of idle sessions")
         waiting = {*await self.approvals.sessions_waiting(), *await self.messages.sessions_waiting()}
-        room = asyncio.Semaphore(WOKEN_AT_ONCE)
-
-        async def wake(id: str) -> None:
-            async with room:
-                try:
-                    await self.find(id)
-                except Exception as error:
-                    logger.warning("session %s cannot continue: %s", id, error)
-                    await self.approvals.close_all(id, f"The agent cannot come back: {error}")
-
         for id, agent in await self._tallies.uncounted():
+            waiting.add(id)
             async with self._doors.alone(id):
                 if agent in self.directory and id not in self._live:
                     await self._tallies.catch_up(id, self.budgets.meter(agent, id).catch_up)
-        await asyncio.gather(*map(wake, sorted(waiting)))
+        self._waking.begin(waiting)
+        if wait:
+            await self._waking.over()
 
     async def close(self) -> None:
         """Close everything. Pending approvals are pending again after the next start."""
+        await self._waking.close()
         if self._sweeping is not None:
             self._sweeping.cancel()
             await asyncio.wait({self._sweeping})

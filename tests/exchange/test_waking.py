@@ -1,0 +1,52 @@
+"""Sessions that are woken after a start."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.support.patience import PATIENCE_SECONDS
+from trunkline.core.faults import AgentFailed
+from trunkline.exchange.waking import WOKEN_AT_ONCE, Waking
+
+
+async def test_all_are_woken_but_only_some_at_once_and_who_cannot_be_is_given_up() -> None:
+    at_once, most, woken, given_up = 0, 0, [], {}
+
+    async def find(id: str) -> None:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0)
+        at_once -= 1
+        if id == "7":
+            raise AgentFailed("It is ill.")
+        woken.append(id)
+
+    async def gave_up(id: str, why: str) -> None:
+        given_up[id] = why
+
+    waking = Waking(find, gave_up)
+    waking.begin(map(str, range(100)))
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await waking.over()
+    assert len(woken) == 99
+    assert most == WOKEN_AT_ONCE
+    assert given_up == {"7": "The agent cannot come back: It is ill."}
+
+
+async def test_an_exchange_that_ends_does_not_wait_for_those_that_are_still_asleep() -> None:
+    begun = asyncio.Event()
+
+    async def never(id: str) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    async def gave_up(id: str, why: str) -> None:
+        raise AssertionError(why)
+
+    waking = Waking(never, gave_up)
+    await waking.over()
+    waking.begin(["s"])
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await begun.wait()
+        await waking.close()
