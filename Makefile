@@ -76,7 +76,7 @@ release: ## make the commit and the tag of a version: make release VERSION=0.2.0
 	@python=$$(sh scripts/find-python) && "$$python" scripts/release.py prepare "$(VERSION)"
 
 clean: ## remove all that the verbs made, .venv included
-	rm -rf .venv .venv.lock .cache .hypothesis .coverage .coverage.* build dist
+	rm -rf .venv .venv.lock .cache .hypothesis .coverage .coverage.* build dist src/trunkline/_version.py
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 lint: test-environment

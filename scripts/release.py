@@ -3,10 +3,9 @@
     python3 scripts/release.py prepare 0.2.0     makes the commit and the tag; also: make release VERSION=0.2.0
     python3 scripts/release.py notes v0.2.0      what CHANGELOG.md says about it, for the page of the release
 
-The version stands in one place, `__version__` in `src/trunkline/__init__.py`: `import trunkline` must cost nothing, and
-a copy of the source without git and without tags builds the same wheel. `prepare` writes it there, gives what stands
-under "Unreleased" in CHANGELOG.md to it, commits both, and tags the commit. Nothing is pushed; the tag that is pushed
-makes the release. `notes` fails when the tag and the source do not say the same version.
+The version is the tag: the build reads it from git (`hatch-vcs`), and no file has to be changed for it. `prepare` gives
+what stands under "Unreleased" in CHANGELOG.md to the version, commits that, and tags the commit. Nothing is pushed; the
+tag that is pushed makes the release.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 UNRELEASED = "## [Unreleased]\n"
 
-_SOURCE = re.compile(r'^__version__ = "(?P<version>[^"]+)"$', re.MULTILINE)
 #: As PyPA's specification has them: a release, or one before it.
 _VERSION = re.compile(r"\d+\.\d+\.\d+((a|b|rc)\d+)?")
 
@@ -53,14 +51,12 @@ def notes(root: Path, version: str) -> str:
     """What the changelog says about a version.
 
     Raises:
-        ReleaseError: the source is of another version, or the changelog says nothing about this one.
+        ReleaseError: it says nothing about it.
     """
-    if (said := source_version(root)) != version:
-        raise ReleaseError(f"the source is version {said}, not {version}; `make release` changes both.")
     changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     found = re.search(rf"^## \[{re.escape(version)}\][^\n]*\n(?P<notes>.*?)(?=^## |\Z)", changelog, re.M | re.S)
     if found is None or not found["notes"].strip():
-        raise ReleaseError(f"CHANGELOG.md has nothing under `## [{version}]`.")
+        raise ReleaseError(f"CHANGELOG.md has nothing under `## [{version}]`; `make release` writes it.")
     return found["notes"].strip() + "\n"
 
 
@@ -76,24 +72,14 @@ def prepare(root: Path, version: str, today: datetime.date) -> None:
         raise ReleaseError("there are changes that are not committed; commit or stash them.")
     if git(root, "tag", "--list", f"v{version}"):
         raise ReleaseError(f"the tag v{version} is there already.")
-    changelog, source = root / "CHANGELOG.md", root / "src" / "trunkline" / "__init__.py"
+    changelog = root / "CHANGELOG.md"
     text = changelog.read_text(encoding="utf-8")
     before, heading, after = text.partition(UNRELEASED)
     if not heading or not after.partition("\n## ")[0].strip():
         raise ReleaseError("CHANGELOG.md has nothing under `## [Unreleased]`.")
     changelog.write_text(f"{before}{UNRELEASED}\n## [{version}] - {today.isoformat()}\n{after}", encoding="utf-8")
-    literal = f'__version__ = "{version}"'
-    source.write_text(_SOURCE.sub(literal, source.read_text(encoding="utf-8")), encoding="utf-8")
     git(root, "commit", "--quiet", "--all", "--message", f"Release {version}")
     git(root, "tag", "--annotate", f"v{version}", "--message", f"Trunkline {version}")
-
-
-def source_version(root: Path) -> str:
-    """The version that the source says."""
-    found = _SOURCE.search((root / "src" / "trunkline" / "__init__.py").read_text(encoding="utf-8"))
-    if found is None:
-        raise ReleaseError("src/trunkline/__init__.py has no `__version__`.")
-    return found["version"]
 
 
 def git(root: Path, *arguments: str) -> str:

@@ -100,3 +100,16 @@ def test_a_value_costs_no_event_loop_and_no_json() -> None:
 )
 def test_what_programs_of_others_import_by_its_module_is_still_there(module: str, name: str) -> None:
     assert hasattr(importlib.import_module(module), name)
+
+
+def test_the_version_is_looked_up_when_it_is_asked_for() -> None:
+    program = "import sys, trunkline; a = 'trunkline._version' in sys.modules; print(a, trunkline.__version__)"
+    assert printed_by(program) == f"False {trunkline.__version__}\n"
+
+
+def test_a_tree_in_which_nothing_was_built_has_a_version_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What was looked up comes back afterwards.
+    monkeypatch.setattr(trunkline, "__version__", trunkline.__version__)
+    monkeypatch.delattr(trunkline, "__version__")
+    monkeypatch.setitem(sys.modules, "trunkline._version", None)
+    assert trunkline.__version__ == trunkline._NO_VERSION

@@ -128,7 +128,11 @@ if TYPE_CHECKING:
     from trunkline.wires.tryll.drive.sync import SyncAgent, SyncTryll, SyncVoice
     from trunkline.wires.tryll.errors import TryllError
 
-__version__ = "0.1.0"
+#: What a source tree says that was never installed.
+_NO_VERSION = "0.0"
+
+__version__: str
+"""The version of the last release, and how many commits have come since. From a file that is made by the build."""
 
 __all__ = [
     "AddHistory",
@@ -298,6 +302,8 @@ if not TYPE_CHECKING:  # or else type checkers would believe in every name
 
     def __getattr__(name: str) -> object:
         """Import a public name when it is first used."""
+        if name == "__version__":
+            return _read_version()
         for home, names in _HOMES.items():
             if name in names.split():
                 from importlib import import_module
@@ -305,6 +311,17 @@ if not TYPE_CHECKING:  # or else type checkers would believe in every name
                 value = globals()[name] = getattr(import_module(home), name)
                 return value
         raise AttributeError(f"module `trunkline` has no attribute `{name}`")
+
+
+def _read_version() -> str:
+    try:
+        # Not by its name: type checkers look at trees in which nothing was built.
+        built = __import__("trunkline._version", fromlist=["__version__"])
+        found: str = built.__version__
+    except ModuleNotFoundError:
+        found = _NO_VERSION
+    globals()["__version__"] = found
+    return found
 
 
 def __dir__() -> list[str]:

@@ -179,7 +179,8 @@ def private_names(tree: ast.AST, own: set[str]) -> Iterator[str]:
                 if _PRIVATE_MODULE.fullmatch(module) and not module.startswith("trunkline"):
                     yield module
             case ast.Constant(value=str(text)) if "." in text and _PRIVATE_MODULE.fullmatch(text):
-                yield text
+                if not text.startswith("trunkline."):
+                    yield text
             case ast.Attribute(value=ast.Name(id=module), attr=name) if module in modules:
                 if name.startswith("_") and not name.startswith("__"):
                     yield f"{module}.{name}"
