@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.terminal.chat_terminal import ENTER, ChatTerminal
 from tests.support.attached import asking, echo, exchange
+from tests.support.loop import until
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base import local_socket
 from trunkline.base.attach import AttachHeader
@@ -220,3 +222,44 @@ async def test_chat_asks_an_agent_of_the_exchange(home: Path) -> None:
     done = await asyncio.to_thread(chat, "-p", "Hello")
     assert done.returncode == 1
     assert "No exchange is running here" in done.stderr
+
+
+@pytest.mark.process
+async def test_what_somebody_elses_turn_asks_is_asked_at_the_prompt_too_and_what_was_typed_stays(home: Path) -> None:
+    async with exchange(home, helper=asking(home)) as running:
+        live = await running.switchboard.open("helper", "mine", by="ana")
+        with ChatTerminal("helper", "--attach", "--session-id", "mine") as chat:
+            await asyncio.to_thread(chat.wait_for_prompt)
+            chat.type("half a")
+            await asyncio.to_thread(chat.sees, "half a")
+            await running.switchboard.submit(live, UserMessage("Go", sender="ana"))
+            await asyncio.to_thread(chat.sees, "ana: Go", "make", "Allow?")
+            chat.type("y")
+            await asyncio.to_thread(chat.sees, "after", "half a")
+            await live.written()
+            (row,) = await running.switchboard.approvals.found()
+            assert (row.state, row.decided_by) == ("approved", "local")
+            chat.type(" word" + ENTER)
+            await asyncio.to_thread(chat.sees, "half a word", "Allow?")
+            chat.type("y")
+            await asyncio.to_thread(chat.until, lambda: chat.terminal.screen.count("after") == 2)
+            await asyncio.to_thread(chat.wait_for_prompt)
+            await running.switchboard.remove("mine")
+            await asyncio.to_thread(chat.sees, "The session was removed.")
+
+
+async def test_what_was_said_here_is_awaited_beyond_the_ends_of_others_turns(home: Path) -> None:
+    async with exchange(home, a=asking(home)) as running:
+        one, seen = await joined()
+        live = await running.switchboard.find("s")
+        await running.switchboard.submit(live, UserMessage("Go", sender="ana"))
+        await seen.until(ToolRequested)
+        awaited = [one.is_awaited]
+        one.submit(UserMessage("Me, too"))
+        for turn in (1, 2):
+            await until(lambda turn=turn: one.waiting and one.turn == turn)  # type: ignore[misc]
+            awaited.append(one.is_awaited)
+            one.answer(one.waiting[0].call_id, Approve())
+        await one.at_rest()
+        assert [*awaited, one.is_awaited] == [False, True, True, False]
+        await one.close()

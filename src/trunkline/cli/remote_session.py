@@ -103,6 +103,11 @@ class RemoteSession:
         return State.AWAITING_APPROVAL if self.waiting else State.RUNNING if self.turn else State.IDLE
 
     @property
+    def is_awaited(self) -> bool:
+        """Whether something that was said here has no end yet: turns of others may end before that."""
+        return self._fault is None and bool(self._replies or self._sent or self._own)
+
+    @property
     def waiting(self) -> tuple[ToolRequested, ...]:
         """The calls about which a person is asked."""
         turn = self.state.open_turns.get(self.turn)
@@ -183,6 +188,7 @@ class RemoteSession:
     async def close(self, *, keep_unused: bool = True) -> None:
         """Leave. The session goes on."""
         self._own.clear()
+        self._sinks.clear()
         if self._looking is not None:
             self._looking.cancel()
         if self._listening is not None:
@@ -263,6 +269,8 @@ class RemoteSession:
             # Their end would be awaited for ever.
             self._show(Failed(fault.kind, str(fault), fault.retryable))
             self._show(TurnEnded("unknown"))
+        else:
+            self._show(Notice(str(fault)))
         self._news.set()
 
     def _take(self, data: bytes) -> None:

@@ -26,7 +26,7 @@ from trunkline.cli.terminal import commands, words
 from trunkline.cli.terminal.paint import encoding_of, painter_for, writer_to
 from trunkline.cli.terminal.prompt import InputPrompt
 from trunkline.cli.terminal.screen import Screen
-from trunkline.cli.terminal.turn import TerminalTurn
+from trunkline.cli.terminal.turn import FRAME_SECONDS, TerminalTurn
 from trunkline.cli.terminal.view import View
 from trunkline.cli.wrapping import commands_apart
 from trunkline.core.events import Envelope, Event, Notice, TurnEnded, TurnStarted, UserMessage
@@ -293,12 +293,37 @@ class TerminalConversation:
         self._screen.frame()
         watching = asyncio.create_task(self._watch(), name="show what happens between turns")
         try:
-            if self._voice is None:
+            if self._voice is not None:
+                return await self._read_or_hear(self._voice, typed)
+            if not self._options.attach:
                 return await self._prompt.read(typed), False
-            return await self._read_or_hear(self._voice, typed)
+            text = await self._read_or_be_asked(typed)
         finally:
             watching.cancel()
             await asyncio.wait({watching})
+        if text is None:
+            await self._answer(None)
+        return text or "", False
+
+    async def _read_or_be_asked(self, typed: str) -> str | None:
+        """What is typed. None: somebody else talks in the session, and what is asked there is asked here, too."""
+        reading = asyncio.create_task(self._prompt.read(typed), name="prompt")
+        asked = asyncio.create_task(self._asked(), name="questions of others")
+        try:
+            await asyncio.wait({reading, asked}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            asked.cancel()
+            # What is typed stays theirs: it stands at the next prompt.
+            left = await self._prompt.leave(reading)
+        if not self._prompt.left:
+            return reading.result()
+        self._typed = left
+        return None
+
+    async def _asked(self) -> None:
+        while not self.session.waiting:
+            await self._inbox.news.wait()
+            await asyncio.sleep(FRAME_SECONDS)
 
     async def _read_or_hear(self, voice: TerminalVoice, typed: str) -> tuple[str, bool]:
         while (said := voice.take()) is None:
@@ -348,7 +373,10 @@ class TerminalConversation:
 
     # Answering.
 
-    async def _answer(self, message: UserMessage) -> None:
+    async def _answer(self, message: UserMessage | None) -> None:
+        if message is None and not self.session.waiting:
+            # Somebody else was faster.
+            return
         typed, self._typed = self._typed, ""
         turn = TerminalTurn(
             self.session,

@@ -89,14 +89,17 @@ class TerminalTurn:
         """When a key was last pressed that was no answer to a question."""
         self._stopping = False
 
-    async def run(self, message: UserMessage) -> TurnEnded:
-        """Answer a message; gives its end.
+    async def run(self, message: UserMessage | None) -> TurnEnded:
+        """Answer a message; gives its end. Without one: go along with the turn in progress, which is somebody else's.
 
         Raises:
             Fault: the message was not taken.
         """
         self._stopping = False
-        self._session.submit(message)
+        if message is not None:
+            self._session.submit(message)
+        # What is asked already was shown before.
+        self._pending = {request.call_id: request for request in self._session.waiting}
         began = time.monotonic()
         self._screen.begin()
         keyboard = Keyboard(
@@ -128,7 +131,7 @@ class TerminalTurn:
             for event in self._inbox.take():
                 self._view.show(event)
                 self._note(event)
-                if isinstance(event, TurnEnded):
+                if isinstance(event, TurnEnded) and not getattr(self._session, "is_awaited", False):
                     return event
             self._ask_next()
             self._view.draw(self._question_lines(), self._typed_lines())
