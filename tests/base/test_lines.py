@@ -97,7 +97,7 @@ def test_a_character_split_over_two_reads_stays_whole() -> None:
     assert split(LIMIT, b"\xc3", b"\xa9\n") == ["é".encode()]
 
 
-def test_after_the_end_a_splitter_starts_anew() -> None:
+def test_after_the_end_a_splitter_starts_again() -> None:
     splitter = LineSplitter(LIMIT)
     splitter.feed(b"rest")
     assert splitter.finish() == [b"rest"]

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from tests.support import simulated
-from tests.support.exchange_world import Life, Puppet, World
+from tests.support.exchange_world import CommandedAgent, Life, World
 from tests.support.simulated import SimulatedLoop
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.events import (
@@ -52,7 +52,7 @@ class Simulation:
     def __init__(self, home: Path, chance: random.Random) -> None:
         self.chance = chance
         self.ran: Counter[tuple[str, str]] = Counter()
-        self.world = World(home, goer=Puppet(), stayer=Puppet(continues=False, steerable=False))
+        self.world = World(home, goer=CommandedAgent(), stayer=CommandedAgent(continues=False, steerable=False))
         self.world.evict_seconds = 20.0
         self.database = self.world.simulate(chance)
         self.acknowledged: dict[tuple[str, str], int] = {}
@@ -80,17 +80,17 @@ class Simulation:
         await self._end(life, [*clients, starting])
 
     def _make_agents(self) -> None:
-        for agent in ("goer", "stayer"):
-            puppet = self.world.agents[agent] = Puppet(continues=agent == "goer", steerable=agent == "goer")
-            puppet.ran = self.ran
+        for name in ("goer", "stayer"):
+            agent = self.world.agents[name] = CommandedAgent(continues=name == "goer", steerable=name == "goer")
+            agent.ran = self.ran
 
     def _crash(self) -> None:
         """Leave the old life to itself: the next one has what is on the disk now."""
         self.crashes += 1
         self.database.crash()
-        for puppet in self.world.agents.values():
-            assert isinstance(puppet, Puppet)
-            puppet.ran = Counter()
+        for agent in self.world.agents.values():
+            assert isinstance(agent, CommandedAgent)
+            agent.ran = Counter()
         old, self.world.sessions = self.world.sessions, self.world.home / f"sessions{self.crashes}"
         if old.exists():
             shutil.copytree(old, self.world.sessions)

@@ -68,12 +68,12 @@ async def test_another_workspace_begins_a_new_session(stage: Stage, tmp_path: Pa
 async def test_a_session_that_the_agent_cannot_read_is_replaced(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
 ) -> None:
-    open_doll = BridgeFake.open
+    open_fake = BridgeFake.open
 
     async def particular(fake: BridgeFake, request: OpenRequest) -> FakeAgent:
         if request.resumed:
             raise error
-        return await open_doll(fake, request)
+        return await open_fake(fake, request)
 
     monkeypatch.setattr(BridgeFake, "open", particular)
     async with stage.bridge():

@@ -73,10 +73,10 @@ def test_nothing_is_written_when_nothing_changed(tmp_path: Path) -> None:
 def test_rooms_that_were_told_are_remembered_up_to_a_number() -> None:
     state = MatrixState()
     for number in range(MOST_TOLD + 1):
-        state = state.telling(str(number))
+        state = state.with_notified(str(number))
     assert len(state.told) == MOST_TOLD
     assert "0" not in state.told
-    assert state.telling("5").told[-1] == "5"
+    assert state.with_notified("5").told[-1] == "5"
 
 
 def test_signs_that_are_there_are_not_put_there_again_and_others_go() -> None:

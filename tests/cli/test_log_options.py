@@ -55,7 +55,7 @@ def test_less_is_logged_if_so_much_is_not_wanted(tmp_path: Path) -> None:
     assert len((tmp_path / "a.log").read_text().splitlines()) == 1
 
 
-def test_a_file_that_is_moved_away_is_begun_anew(tmp_path: Path) -> None:
+def test_a_file_that_is_moved_away_is_begun_again(tmp_path: Path) -> None:
     file = tmp_path / "a.log"
     begin("info", file)
     OURS.info("one")

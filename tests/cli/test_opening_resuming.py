@@ -111,7 +111,7 @@ async def test_what_was_granted_elsewhere_meanwhile_is_not_granted_at_home_and_i
         await session.close()
 
 
-def test_another_agent_begins_anew_if_it_is_told_to_and_hears_what_was_said() -> None:
+def test_another_agent_begins_again_if_it_is_told_to_and_hears_what_was_said() -> None:
     keep()
     found = opened("echo", anyway=True)
     assert not found.resumed

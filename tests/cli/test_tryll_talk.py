@@ -258,7 +258,7 @@ def test_a_microphone_is_heard_hands_free_until_ctrl_c(process: TryllProcess, tm
 
 @pytest.mark.process
 @pytest.mark.slow
-def test_one_speaks_types_begins_anew_and_goes_back_in_the_terminal_of_chat(
+def test_one_speaks_types_begins_again_and_goes_back_in_the_terminal_of_chat(
     process: TryllProcess, tmp_path: Path
 ) -> None:
     arguments = (f"127.0.0.1:{process.port}", "--model", "mock-slow", "--stt", "mock", "--tts", "mock")

@@ -35,7 +35,7 @@ async def titled(http: httpx.AsyncClient, world: World, title: str) -> dict[str,
         await asyncio.sleep(0.05)
 
 
-async def test_the_agent_tests_asks_and_reports_and_begins_anew_after_a_restart(
+async def test_the_agent_tests_asks_and_reports_and_begins_again_after_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(services, "CYCLE_SECONDS", 0.05)

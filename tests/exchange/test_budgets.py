@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.exchange_world import Puppet, World
+from tests.support.exchange_world import CommandedAgent, World
 from tests.support.loop import until
 from trunkline.agents.coder.settings import CoderSettings
 from trunkline.core.events import Failed
@@ -21,7 +21,7 @@ HOUR_MS = 3_600_000
 
 
 async def test_turns_of_an_hour_are_counted_when_they_are_taken_also_by_many_at_once(tmp_path: Path) -> None:
-    world = World(tmp_path, AgentBudget(turns_per_hour=3), puppet=Puppet())
+    world = World(tmp_path, AgentBudget(turns_per_hour=3), agent=CommandedAgent())
     async with world.living() as life:
         lives = [await life.open(f"s{number}") for number in range(8)]
         found = await asyncio.gather(*(life.say(live, "say hello") for live in lives), return_exceptions=True)
@@ -40,7 +40,7 @@ async def test_turns_of_an_hour_are_counted_when_they_are_taken_also_by_many_at_
 
 
 async def test_tokens_of_a_day_end_a_turn_before_its_next_model_call_and_count_over_a_restart(tmp_path: Path) -> None:
-    world = World(tmp_path, AgentBudget(tokens_per_day=1000), puppet=Puppet())
+    world = World(tmp_path, AgentBudget(tokens_per_day=1000), agent=CommandedAgent())
     async with world.living() as life:
         live = await life.open()
         await life.say(live, "spend 600; spend 600; spend 600; say never")
@@ -58,7 +58,7 @@ async def test_tokens_of_a_day_end_a_turn_before_its_next_model_call_and_count_o
 
 
 async def test_what_a_turn_has_spent_is_kept_when_its_process_dies_in_it(tmp_path: Path) -> None:
-    world = World(tmp_path, AgentBudget(usd_per_day=0.001), puppet=Puppet())
+    world = World(tmp_path, AgentBudget(usd_per_day=0.001), agent=CommandedAgent())
     async with world.living() as life:
         live = await life.open()
         await life.say(live, "spend 2000; tool t1")
@@ -73,20 +73,20 @@ async def test_what_a_turn_has_spent_is_kept_when_its_process_dies_in_it(tmp_pat
 
 
 async def test_what_an_agent_counted_itself_is_not_counted_again_at_the_end(tmp_path: Path) -> None:
-    world = World(tmp_path, puppet=Puppet())
+    world = World(tmp_path, agent=CommandedAgent())
     async with world.living() as life:
         live = await life.open()
         for _ in range(20):
             await life.say(live, "spend 10; spend 5")
         await life.rest(live)
         (used,) = await life.budgets.usage("model")
-        assert (used["model"], used["turns"], used["input_tokens"]) == ("puppet-1", 20, 300)
+        assert (used["model"], used["turns"], used["input_tokens"]) == ("agent-1", 20, 300)
 
 
 async def test_the_users_own_price_of_a_model_goes_before_any_other(tmp_path: Path) -> None:
-    puppet = Puppet()
-    puppet.settings = CoderSettings(ModelSettings("mock"), "", prices={"puppet-1": Price(50.0, 0.0, 0.0, 0.0)})
-    world = World(tmp_path, AgentBudget(usd_per_day=0.001), puppet=puppet)
+    agent = CommandedAgent()
+    agent.settings = CoderSettings(ModelSettings("mock"), "", prices={"agent-1": Price(50.0, 0.0, 0.0, 0.0)})
+    world = World(tmp_path, AgentBudget(usd_per_day=0.001), agent=agent)
     async with world.living() as life:
         live = await life.open()
         await life.say(live, "spend 100")
@@ -100,8 +100,8 @@ async def test_the_users_own_price_of_a_model_goes_before_any_other(tmp_path: Pa
 async def test_what_the_log_has_of_a_turn_is_counted_once_although_the_process_died_before_its_rows(
     tmp_path: Path,
 ) -> None:
-    puppet = Puppet()
-    world = World(tmp_path, AgentBudget(tokens_per_day=100), puppet=puppet)
+    agent = CommandedAgent()
+    world = World(tmp_path, AgentBudget(tokens_per_day=100), agent=agent)
     database = world.simulate()
     async with world.living() as life:
         live = await life.open()
@@ -109,7 +109,7 @@ async def test_what_the_log_has_of_a_turn_is_counted_once_although_the_process_d
         await until(lambda: live.session.state.turns)
         await live.written()
         database.crash()
-        puppet.gate.set()
+        agent.gate.set()
         await until(lambda: world.ends("s1"))
     for _ in range(2):
         async with world.living() as life:
@@ -120,7 +120,7 @@ async def test_what_the_log_has_of_a_turn_is_counted_once_although_the_process_d
 
 
 async def test_a_turn_that_its_process_did_not_end_is_counted_when_the_next_one_ends_it(tmp_path: Path) -> None:
-    world = World(tmp_path, puppet=Puppet(continues=False))
+    world = World(tmp_path, agent=CommandedAgent(continues=False))
     database = world.simulate()
     async with world.living() as life:
         live = await life.open()
@@ -136,7 +136,7 @@ async def test_a_turn_that_its_process_did_not_end_is_counted_when_the_next_one_
 
 
 async def test_turns_that_a_fork_begins_with_are_not_counted_again(tmp_path: Path) -> None:
-    world = World(tmp_path, puppet=Puppet())
+    world = World(tmp_path, agent=CommandedAgent())
     async with world.living() as life:
         live = await life.open()
         await life.say(live, "spend 20")

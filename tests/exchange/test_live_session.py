@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import simulated
-from tests.support.exchange_world import SECRET, Puppet, World
+from tests.support.exchange_world import SECRET, CommandedAgent, World
 from tests.support.loop import until
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.events import Failed, ToolAnswered
@@ -17,8 +17,8 @@ from trunkline.exchange.settings import AgentBudget
 
 
 async def test_of_many_answers_exactly_one_wins_and_the_others_hear_whose(tmp_path: Path) -> None:
-    puppet = Puppet()
-    world = World(tmp_path, puppet=puppet)
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
     async with world.living() as life:
         live = await life.open()
         await life.say(live, "tool t1")
@@ -37,12 +37,12 @@ async def test_of_many_answers_exactly_one_wins_and_the_others_hear_whose(tmp_pa
         await life.rest(live)
         answered = [item.event for item in world.log("s1") if isinstance(item.event, ToolAnswered)]
         assert answered == [ToolAnswered("t1", bool(winner % 2), f"p{winner}")]
-    assert puppet.ran[("s1", "t1")] == winner % 2
+    assert agent.ran[("s1", "t1")] == winner % 2
 
 
 async def test_a_call_with_a_secret_in_it_is_answered_like_any_other_but_not_by_another_process(tmp_path: Path) -> None:
-    puppet = Puppet()
-    world = World(tmp_path, puppet=puppet)
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
     async with world.living() as life:
         live = await life.open()
         await life.say(live, "tool secret1")
@@ -57,12 +57,12 @@ async def test_a_call_with_a_secret_in_it_is_answered_like_any_other_but_not_by_
         assert await life.switchboard.approvals.found("pending") == []
         (closed,) = await life.switchboard.approvals.found("closed")
         assert closed.call_id == "secret2"
-    assert puppet.ran == {("s1", "secret1"): 1}
+    assert agent.ran == {("s1", "secret1"): 1}
 
 
 async def test_an_answer_counts_for_the_call_that_was_asked_about_and_no_other(tmp_path: Path) -> None:
-    puppet = Puppet()
-    world = World(tmp_path, puppet=puppet)
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
     async with world.living() as life:
         live = await life.open()
         await life.say(live, "tool t1")
@@ -78,11 +78,11 @@ async def test_an_answer_counts_for_the_call_that_was_asked_about_and_no_other(t
         live.session.stop()
         await life.rest(live)
         assert [each.state for each in await life.switchboard.approvals.found()] == ["approved", "closed"]
-    assert puppet.ran == {("s1", "t1"): 1}
+    assert agent.ran == {("s1", "t1"): 1}
 
 
 async def slow_people(home: Path) -> None:
-    world = World(home, AgentBudget(seconds_per_turn=10.0), puppet=(puppet := Puppet()))
+    world = World(home, AgentBudget(seconds_per_turn=10.0), agent=(agent := CommandedAgent()))
     world.simulate()
     async with world.living() as life:
         live = await life.open()
@@ -98,7 +98,7 @@ async def slow_people(home: Path) -> None:
         assert world.ends("s1") == ["success", "error", "success"]
         (failed,) = [item.event for item in world.log("s1") if isinstance(item.event, Failed)]
         assert (failed.kind, failed.message) == ("budget", "The turn took longer than its budget of 10 s.")
-        assert life.switchboard.directory.find("puppet").healthy
+        assert life.switchboard.directory.find("agent").healthy
         await life.say(live, "tool t3; sleep 11")
         await asyncio.sleep(1000)
     async with world.living() as life:
@@ -107,7 +107,7 @@ async def slow_people(home: Path) -> None:
         await (await life.switchboard.find("s1")).decide(pending, Approve(), "ana")
         await asyncio.sleep(100)
         assert world.ends("s1")[-1] == "error"
-    assert sum(puppet.ran.values()) == 3
+    assert sum(agent.ran.values()) == 3
 
 
 def test_a_turns_time_passes_while_the_agent_works_and_not_while_people_think(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import simulated
-from tests.support.exchange_world import Puppet, World
+from tests.support.exchange_world import CommandedAgent, World
 from tests.support.loop import until
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.events import TurnStarted, UserMessage
@@ -19,7 +19,7 @@ from trunkline.store.files import FileStore
 
 
 async def test_messages_are_answered_in_order_and_the_same_id_is_one_message(tmp_path: Path) -> None:
-    world = World(tmp_path, puppet=Puppet())
+    world = World(tmp_path, agent=CommandedAgent())
     async with world.living() as life:
         live = await life.open()
         turns = await asyncio.gather(*(life.say(live, f"say {n}", f"m{n % 5}") for n in range(20)))
@@ -37,21 +37,21 @@ async def test_messages_are_answered_in_order_and_the_same_id_is_one_message(tmp
 
 
 async def test_fifty_who_open_the_same_session_at_once_get_the_same_one(tmp_path: Path) -> None:
-    puppet = Puppet()
-    world = World(tmp_path, puppet=puppet, other=Puppet())
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent, other=CommandedAgent())
     async with world.living() as life:
         found = await asyncio.gather(*(life.open() for _ in range(50)))
         assert len(set(map(id, found))) == 1
-        assert puppet.opened == 1
-        with pytest.raises(SessionExists, match="with the agent `puppet`"):
+        assert agent.opened == 1
+        with pytest.raises(SessionExists, match="with the agent `agent`"):
             await life.open(agent="other")
         assert not life.switchboard._doors._doors
-    assert not puppet.is_open
+    assert not agent.is_open
 
 
 async def test_who_leaves_while_a_session_is_opened_or_a_message_taken_leaves_nothing_half_done(tmp_path: Path) -> None:
-    puppet = Puppet()
-    world = World(tmp_path, puppet=puppet)
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
     async with world.living() as life:
         for passes in range(12):
             opening = asyncio.create_task(life.open(f"s{passes}"))
@@ -71,29 +71,29 @@ async def test_who_leaves_while_a_session_is_opened_or_a_message_taken_leaves_no
 
 
 async def test_a_message_in_a_turn_waits_is_steered_or_is_refused(tmp_path: Path) -> None:
-    puppet = Puppet()
-    world = World(tmp_path, puppet=puppet)
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
     async with world.living() as life:
         live = await life.open()
         assert await life.say(live, "wait", "m1") == 1
-        await until(lambda: puppet.heard)
+        await until(lambda: agent.heard)
         assert await life.say(live, "say later", "m2") == 2
         assert await life.say(live, "by the way", "m3", when="steer") == 1
         assert await life.say(live, "by the way", "m3", when="steer") == 1
         with pytest.raises(AgentBusy):
             await life.say(live, "say never", "m4", when="reject")
-        puppet.gate.set()
+        agent.gate.set()
         await life.rest(live)
         # A refused one may come again.
         assert await life.say(live, "say now", "m4", when="reject") == 3
         await life.rest(live)
-    assert puppet.heard == ["wait", "by the way", "say later", "say now"]
+    assert agent.heard == ["wait", "by the way", "say later", "say now"]
     assert world.ends("s1") == ["success"] * 3
 
 
 async def test_one_who_cannot_be_steered_gets_the_message_as_the_next(tmp_path: Path) -> None:
-    puppet = Puppet()
-    world = World(tmp_path, puppet=puppet)
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
     async with world.living() as life:
         live = await life.open()
         assert await life.say(live, "say idle", when="steer") == 1
@@ -105,8 +105,8 @@ async def test_one_who_cannot_be_steered_gets_the_message_as_the_next(tmp_path: 
 async def test_a_message_that_was_taken_in_is_answered_once_wherever_the_process_died(
     tmp_path: Path, kind: str
 ) -> None:
-    puppet = Puppet()
-    world = World(tmp_path, puppet=puppet)
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
     async with world.living() as life:
         live = await life.open()
         if kind == "row":
@@ -122,18 +122,18 @@ async def test_a_message_that_was_taken_in_is_answered_once_wherever_the_process
         await life.rest(live)
         assert await life.say(live, "say hello", "m1") == 1
         assert not await life.switchboard.messages.sessions_waiting()
-    assert puppet.heard == ["say hello"]
+    assert agent.heard == ["say hello"]
 
 
 async def test_an_exchange_that_ends_in_good_order_keeps_who_is_asked_and_what_waits(tmp_path: Path) -> None:
-    puppet = Puppet()
-    world = World(tmp_path, puppet=puppet)
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
     async with world.living() as life:
         live = await life.open()
         await life.say(live, "tool t1; say done", "m1")
         await life.say(live, "say next", "m2")
         await until(lambda: world.asked)
-    assert not puppet.is_open
+    assert not agent.is_open
     async with world.living() as life:
         (pending,) = await life.switchboard.approvals.found("pending")
         assert (pending.call_id, pending.turn) == ("t1", 1)
@@ -141,14 +141,14 @@ async def test_an_exchange_that_ends_in_good_order_keeps_who_is_asked_and_what_w
         assert live.session.status is State.AWAITING_APPROVAL
         await live.decide(pending, Approve(), "bob")
         await life.rest(live)
-    assert puppet.ran == {("s1", "t1"): 1}
+    assert agent.ran == {("s1", "t1"): 1}
     assert world.ends("s1") == ["success", "success"]
-    assert puppet.heard == ["tool t1; say done", "say next"]
+    assert agent.heard == ["tool t1; say done", "say next"]
 
 
 async def test_a_call_of_an_agent_that_cannot_come_back_is_closed_with_the_reason(tmp_path: Path) -> None:
-    puppet = Puppet(continues=False)
-    world = World(tmp_path, puppet=puppet, other=(other := Puppet()))
+    agent = CommandedAgent(continues=False)
+    world = World(tmp_path, agent=agent, other=(other := CommandedAgent()))
     async with world.living() as life:
         await life.say(await life.open(), "tool t1")
         await life.say(await life.open("s2", "other"), "tool t2")
@@ -162,19 +162,19 @@ async def test_a_call_of_an_agent_that_cannot_come_back_is_closed_with_the_reaso
         assert not await life.switchboard.approvals.found("pending")
         with pytest.raises(AlreadyDecided):
             await (await life.switchboard.find("s1")).decide(closed["t1"], Approve(), "bob")
-    assert not puppet.ran + other.ran
+    assert not agent.ran + other.ran
 
 
 async def test_a_session_is_removed_while_it_works_and_its_id_can_be_had_again(tmp_path: Path) -> None:
-    puppet = Puppet()
-    world = World(tmp_path, puppet=puppet)
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
     async with world.living() as life:
         live = await life.open()
         await life.say(live, "tool t1", "m1")
         await life.say(live, "say later", "m2")
         await until(lambda: world.asked)
         await asyncio.gather(*(life.switchboard.remove("s1") for _ in range(3)), return_exceptions=True)
-        assert not puppet.is_open
+        assert not agent.is_open
         with pytest.raises(SessionNotFound):
             await life.switchboard.find("s1")
         with pytest.raises(SessionNotFound):
@@ -184,11 +184,11 @@ async def test_a_session_is_removed_while_it_works_and_its_id_can_be_had_again(t
         assert not await life.switchboard.approvals.found()
         assert not await life.switchboard.rows()
         assert await life.say(await life.open(), "say anew", "m1") == 1
-    assert puppet.ran == {}
+    assert agent.ran == {}
 
 
 async def test_what_is_left_of_a_row_or_a_log_alone_can_be_used_and_removed(tmp_path: Path) -> None:
-    world = World(tmp_path, puppet=Puppet())
+    world = World(tmp_path, agent=CommandedAgent())
     async with world.living() as life:
         await life.open("row")
         await life.open("gone")
@@ -201,8 +201,8 @@ async def test_what_is_left_of_a_row_or_a_log_alone_can_be_used_and_removed(tmp_
 
 
 async def nobody_uses_it(tmp_path: Path) -> None:
-    puppet = Puppet()
-    world = World(tmp_path, puppet=puppet)
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
     world.evict_seconds = 60.0
     world.simulate()
     async with world.living() as life:
@@ -214,7 +214,7 @@ async def nobody_uses_it(tmp_path: Path) -> None:
             assert life.switchboard.live("s1") is live
         await asyncio.sleep(200)
         assert life.switchboard.live("s1") is None
-        assert not puppet.is_open
+        assert not agent.is_open
         assert "let_go" in [act.what for act in await life.switchboard.acts.of("s1")]
         # Whoever still holds the old one reaches the new one.
         assert await life.say(live, "say two") == 2
@@ -232,16 +232,16 @@ def test_a_session_that_nobody_uses_is_let_go_of_and_woken_by_the_next(tmp_path:
 
 
 async def test_an_agent_that_cannot_be_opened_is_tried_again_later_and_leaves_no_session(tmp_path: Path) -> None:
-    puppet = Puppet()
-    world = World(tmp_path, puppet=puppet)
-    puppet.refuses = AgentFailed("It ended at once.")
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
+    agent.refuses = AgentFailed("It ended at once.")
     async with world.living() as life:
         with pytest.raises(AgentFailed, match="at once"):
             await life.open()
-        puppet.refuses = None
+        agent.refuses = None
         with pytest.raises(AgentFailed, match=r"next try is in 0\.2 s"):
             await life.open()
-        entry = life.switchboard.directory.find("puppet")
+        entry = life.switchboard.directory.find("agent")
         assert (entry.healthy, entry.last_error) == (False, "It ended at once.")
         assert not await life.switchboard.rows()
         world.now += 250
@@ -250,13 +250,13 @@ async def test_an_agent_that_cannot_be_opened_is_tried_again_later_and_leaves_no
 
 
 async def test_a_turn_that_crashes_ends_and_others_of_the_agent_do_not_notice(tmp_path: Path) -> None:
-    world = World(tmp_path, puppet=Puppet())
+    world = World(tmp_path, agent=CommandedAgent())
     async with world.living() as life:
         live, other = await life.open(), await life.open("s2")
         await life.say(live, "say a; crash")
         await life.say(live, "vanish")
         await life.rest(live)
-        entry = life.switchboard.directory.find("puppet")
+        entry = life.switchboard.directory.find("agent")
         assert [entry.healthy] == [False]
         assert "told to" in entry.last_error or "stopped in the middle" in entry.last_error
         await life.open("s3")
@@ -271,28 +271,28 @@ async def test_a_turn_that_crashes_ends_and_others_of_the_agent_do_not_notice(tm
 
 @pytest.mark.parametrize("id", ["", "x" * 201, "a/b", "..", "a\nb", "\ud800", "a\0b"])
 async def test_an_id_that_cannot_be_kept_is_refused(tmp_path: Path, id: str) -> None:
-    world = World(tmp_path, puppet=Puppet())
+    world = World(tmp_path, agent=CommandedAgent())
     async with world.living() as life:
         with pytest.raises(ConfigError, match="A session id must have"):
             await life.open(id)
 
 
 async def test_halves_of_characters_in_a_message_are_replaced(tmp_path: Path) -> None:
-    puppet = Puppet()
-    world = World(tmp_path, puppet=puppet)
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
     async with world.living() as life:
         live = await life.open()
         assert await life.say(live, "say \ud800\0", "m\udfff") == await life.say(live, "say \ud800\0", "m\udfff") == 1
         await life.rest(live)
-    assert puppet.heard == ["say ?\0"]
+    assert agent.heard == ["say ?\0"]
 
 
 async def test_lists_are_newest_first_and_go_on_before_an_id(tmp_path: Path) -> None:
-    world = World(tmp_path, puppet=Puppet(), other=Puppet())
+    world = World(tmp_path, agent=CommandedAgent(), other=CommandedAgent())
     async with world.living() as life:
         for number in range(5):
             world.now += number % 2
-            await life.open(f"s{number}", "puppet" if number < 4 else "other")
+            await life.open(f"s{number}", "agent" if number < 4 else "other")
         ids = [row.id for row in await life.switchboard.rows()]
         assert ids == ["s4", "s3", "s2", "s1", "s0"]
         assert [row.id for row in await life.switchboard.rows(limit=2, before="s3")] == ["s2", "s1"]
@@ -301,8 +301,8 @@ async def test_lists_are_newest_first_and_go_on_before_an_id(tmp_path: Path) -> 
 
 
 async def test_a_denied_call_is_not_run(tmp_path: Path) -> None:
-    puppet = Puppet()
-    world = World(tmp_path, puppet=puppet)
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
     async with world.living() as life:
         live = await life.open()
         await life.say(live, "tool t1")
@@ -311,4 +311,4 @@ async def test_a_denied_call_is_not_run(tmp_path: Path) -> None:
         await life.rest(live)
         (row,) = await life.switchboard.approvals.found()
         assert (row.state, row.decided_by) == ("denied", "bob")
-    assert puppet.ran == {}
+    assert agent.ran == {}

@@ -106,7 +106,7 @@ async def test_the_signature_is_true_for_what_arrived(stub: StubProvider) -> Non
     check_signature(stub.requests[0], stub.url)
 
 
-async def test_every_try_is_signed_anew(stub: StubProvider) -> None:
+async def test_every_try_is_signed_again(stub: StubProvider) -> None:
     stub.error(503, {"message": "later"})
     play(stub, answer("x"))
     chunks = await chunks_of(bedrock(stub))

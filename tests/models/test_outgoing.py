@@ -152,7 +152,7 @@ def test_what_is_no_longer_sent_is_forgotten() -> None:
     assert len(talk.known) == len(talk.messages) == 1
 
 
-def test_a_conversation_that_went_another_way_is_looked_at_anew() -> None:
+def test_a_conversation_that_went_another_way_is_looked_at_again() -> None:
     outgoing = RequestWriter(lambda message: message.role.encode())
     outgoing.sent(SOUND)
     other = [*SOUND[:2], user(result("1"), "no second")]

@@ -262,7 +262,7 @@ def test_damage_in_the_middle_is_a_gap_and_stays_as_it_is(path: Path, store: Fil
     assert _beside(path) == []
 
 
-def test_a_log_without_a_whole_record_begins_anew(path: Path, store: FileStore) -> None:
+def test_a_log_without_a_whole_record_begins_again(path: Path, store: FileStore) -> None:
     header, *lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(header + b"".join(b"x" + line for line in lines))
     log = store.open("s")

@@ -42,20 +42,20 @@ from trunkline.store.files import FileStore
 NOON = 1_794_830_400_000
 
 
-class Puppet:
+class CommandedAgent:
     """An agent that is told what to do: `say hello; tool t1; spend 100; wait; sleep 5; crash; vanish`.
 
     It outlives the exchange, as the world does: `ran` counts the tools that it ran, by session and call.
     """
 
-    name = "puppet"
+    name = "agent"
 
     def __init__(self, *, continues: bool = True, steerable: bool = True) -> None:
         self.capabilities = Capabilities(approval=True, resume=True, continues=continues, steerable=steerable)
         self.ran: Counter[tuple[str, str]] = Counter()
         self.heard: list[str] = []
         self.opened = 0
-        self.is_open: set[PuppetConversation] = set()
+        self.is_open: set[CommandedConversation] = set()
         self.gate = asyncio.Event()
         """What `wait` waits for."""
         self.settings: object = None
@@ -63,22 +63,22 @@ class Puppet:
         self.refuses: Exception | None = None
         """What opening raises, if anything."""
 
-    async def open(self, request: OpenRequest) -> PuppetConversation:
+    async def open(self, request: OpenRequest) -> CommandedConversation:
         await asyncio.sleep(0)
         if self.refuses is not None:
             raise self.refuses
         self.opened += 1
-        conversation = PuppetConversation(self, request)
+        conversation = CommandedConversation(self, request)
         self.is_open.add(conversation)
         return conversation
 
 
-class PuppetConversation:
+class CommandedConversation:
     """One dialogue. Its place in a message is in the journal, so that a turn can outlive the process."""
 
     session_id = None
 
-    def __init__(self, agent: Puppet, request: OpenRequest) -> None:
+    def __init__(self, agent: CommandedAgent, request: OpenRequest) -> None:
         self._agent = agent
         self._request = request
         self._decisions: dict[str, asyncio.Future[Decision]] = {}
@@ -112,7 +112,7 @@ class PuppetConversation:
                     case "spend":
                         assert self._request.meter is not None
                         self._request.meter.check()
-                        self._request.meter.spent(Usage(int(rest), 0), "puppet-1")
+                        self._request.meter.spent(Usage(int(rest), 0), "agent-1")
                         used += int(rest)
                     case "wait":
                         await self._agent.gate.wait()
@@ -171,7 +171,7 @@ class Life:
         self.database = database
         self.budgets = switchboard.budgets
 
-    async def open(self, id: str = "s1", agent: str = "puppet") -> LiveSession:
+    async def open(self, id: str = "s1", agent: str = "agent") -> LiveSession:
         return await self.switchboard.open(agent, id, by="ana")
 
     async def say(self, live: LiveSession, text: str, id: str | None = None, **kwargs: Any) -> int:

@@ -41,7 +41,7 @@ async def test_the_next_call_waits_for_the_new_server(client: Watched) -> None:
 
 
 @pytest.mark.usefixtures("quick_restart")
-async def test_the_tools_are_listed_anew(client: Watched) -> None:
+async def test_the_tools_are_listed_again(client: Watched) -> None:
     names = await client.connect(small())
     await client.call("grow", name="extra")
     await until(lambda: len(client.ready) == 2)

@@ -20,9 +20,9 @@ from trunkline.core.events import (
 )
 from trunkline.core.faults import ConfigError, SessionNotFound
 from trunkline.core.state import SessionState
+from trunkline.exchange.conversation_text import conversation_text
 from trunkline.exchange.session_rows import SessionRow
 from trunkline.exchange.switchboard import Switchboard
-from trunkline.exchange.telling import told
 
 #: Agents that keep the conversation in an external program: two of our sessions must not share one of its sessions.
 ELSEWHERE = frozenset({"agentproc", "jsonstream", "acp"})
@@ -56,7 +56,7 @@ async def fork(switchboard: Switchboard, session_id: str, at: int | None, by: st
     words = ""
     if kind in ELSEWHERE:
         view = switchboard.peek(session_id)
-        words = await asyncio.to_thread(lambda: told(_until(view.records, end), row.agent))
+        words = await asyncio.to_thread(lambda: conversation_text(_until(view.records, end), row.agent))
     events = _forked(_until(switchboard.peek(session_id).records, end), end, words)
     made = await switchboard.adopt(row.agent, row.workspace, by, events)
     await switchboard.acts.add(made.id, end, "forked_from", by, f"{session_id} after event {end}")

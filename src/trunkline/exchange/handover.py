@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from trunkline.core.agent import AddHistory
 from trunkline.core.events import Envelope, Gap
 from trunkline.core.faults import SessionNotFound, Unsupported
+from trunkline.exchange.conversation_text import conversation_text
 from trunkline.exchange.live_session import LiveSession
 from trunkline.exchange.switchboard import Switchboard
-from trunkline.exchange.telling import told
 
 
 async def hand_over(switchboard: Switchboard, session_id: str, to: str, by: str) -> LiveSession:
@@ -55,4 +55,4 @@ def _read(records: Iterator[Envelope | Gap], agent: str) -> tuple[str, int]:
             last = record.last if isinstance(record, Gap) else record.seq
             yield record
 
-    return told(counted(), agent), last
+    return conversation_text(counted(), agent), last

@@ -43,7 +43,7 @@ def test_the_same_successful_call_over_and_over_ends_the_turn() -> None:
 
 
 @pytest.mark.parametrize("every", [2, 3])
-def test_a_success_in_between_starts_the_count_anew(every: int) -> None:
+def test_a_success_in_between_starts_the_count_again(every: int) -> None:
     pairs = [(call(command=str(n)), result(error=n % every == 0)) for n in range(40)]
     assert rounds_until_the_end(pairs) is None
 

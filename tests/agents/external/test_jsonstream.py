@@ -87,7 +87,7 @@ async def test_an_id_that_looks_like_a_flag_is_not_taken_for_one() -> None:
         assert await args(conversation) == ["--session-id=-rf"]
 
 
-async def test_a_session_that_cannot_be_resumed_is_begun_anew_and_the_user_is_told() -> None:
+async def test_a_session_that_cannot_be_resumed_is_begun_again_and_the_user_is_told() -> None:
     async with opened("forgets", resumed=True, history=("We spoke of cats.",)) as conversation:
         events = await talk(conversation, "commands")
         (notice,) = notices(events)
@@ -96,7 +96,7 @@ async def test_a_session_that_cannot_be_resumed_is_begun_anew_and_the_user_is_to
         assert await args(conversation) == ["--session-id", "s-1"]
 
 
-async def test_a_session_that_can_neither_be_resumed_nor_begun_anew_says_both_reasons(tmp_path: Path) -> None:
+async def test_a_session_that_can_neither_be_resumed_nor_begun_again_says_both_reasons(tmp_path: Path) -> None:
     (tmp_path / "started").touch()
     with pytest.raises(AgentFailed) as caught:
         async with opened("never-again", resumed=True, workspace=str(tmp_path)):
@@ -125,7 +125,7 @@ async def test_a_program_that_died_is_resumed() -> None:
         assert len(notices(events)) == 1
 
 
-async def test_a_program_without_session_flags_that_died_is_started_anew() -> None:
+async def test_a_program_without_session_flags_that_died_is_started_again() -> None:
     async with opened("dies-idle", options={"session_flags": False}) as conversation:
         await has_ended(int(said(await talk(conversation, "pid"))))
         events = await talk(conversation, "args")

@@ -194,7 +194,7 @@ async def test_a_session_is_resumed_later_whatever_its_id(tmp_path: Path, sessio
         assert notices(events) == []
 
 
-async def test_a_session_that_is_unknown_there_is_begun_anew(tmp_path: Path) -> None:
+async def test_a_session_that_is_unknown_there_is_begun_again(tmp_path: Path) -> None:
     async with opened(tmp_path, "lost", resumed=True) as conversation:
         events = await talk(conversation, "hello")
         assert "Session 'lost' not found" in notices(events)[0]

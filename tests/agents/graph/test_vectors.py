@@ -104,7 +104,7 @@ async def test_vectors_are_made_by_one_at_a_time_although_one_leaves_and_others_
     assert not store._making
 
 
-async def test_a_damaged_file_of_vectors_is_made_anew(tmp_path: Path) -> None:
+async def test_a_damaged_file_of_vectors_is_made_again(tmp_path: Path) -> None:
     await VectorStore(str(tmp_path)).get(Counting("m"), ["a", "b"])
     file = tmp_path / f"{vectors._key(Counting('m'), ['a', 'b'])}.npy"
     whole = file.read_bytes()
@@ -118,7 +118,7 @@ async def test_a_damaged_file_of_vectors_is_made_anew(tmp_path: Path) -> None:
         assert file.read_bytes() == whole
 
 
-async def test_vectors_of_another_model_of_the_same_name_are_made_anew(tmp_path: Path) -> None:
+async def test_vectors_of_another_model_of_the_same_name_are_made_again(tmp_path: Path) -> None:
     Counting.embedded = 0
     first, other = Counting("m"), Counting("m")
     first.fingerprint, other.fingerprint = "1", "2"

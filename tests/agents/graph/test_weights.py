@@ -152,7 +152,7 @@ async def test_what_was_fetched_for_an_entry_that_has_changed_is_not_here(hub: H
     assert status(listing(tmp_path, huggingface_repo="", source=f"{url}?v=2")) == ModelStatus.ABSENT
 
 
-async def test_what_changed_is_fetched_anew(hub: Hub, tmp_path: Path) -> None:
+async def test_what_changed_is_fetched_again(hub: Hub, tmp_path: Path) -> None:
     await listing(tmp_path).download("w")
     hub.files["w.gguf"] = gguf("other")
     pool = listing(tmp_path, sha256=sha256(gguf("other")).hexdigest())

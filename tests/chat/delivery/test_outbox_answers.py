@@ -144,7 +144,7 @@ async def test_what_a_new_message_would_repeat_of_one_in_doubt_is_not_sent(growi
     assert [row.body for row in growing.box.unsettled()] == [TextBody(f"{first}\n\n{second}")]
 
 
-async def test_a_message_that_was_deleted_during_the_answer_is_sent_anew(growing: GrowingAnswer) -> None:
+async def test_a_message_that_was_deleted_during_the_answer_is_sent_again(growing: GrowingAnswer) -> None:
     await growing.feed("one", 2)
     growing.platform.messages.clear()
     await growing.feed(" two", 2)

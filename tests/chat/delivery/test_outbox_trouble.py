@@ -142,7 +142,7 @@ async def test_a_change_that_the_platform_takes_later_is_tried_again(store: Chat
     await box.close()
 
 
-async def test_a_message_that_can_no_longer_be_changed_is_sent_anew_once(store: ChatStore) -> None:
+async def test_a_message_that_can_no_longer_be_changed_is_sent_again_once(store: ChatStore) -> None:
     platform = ScriptedPlatform()
     box = outbox(platform, store)
     posting = box.post("c", "old")

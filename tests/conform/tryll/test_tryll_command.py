@@ -105,7 +105,7 @@ def test_what_cannot_be_reached_is_wrong_usage(unused_tcp_port: int) -> None:
         ((), "Name the address of the server"),
         (("localhost",), "The address of a server is `HOST:PORT`"),
         (("127.0.0.1:99999",), "The address of a server is `HOST:PORT`"),
-        (("192.0.2.1:9100",), "Say `--yes`"),
+        (("192.0.2.1:9100",), "Add `--yes`"),
         (("127.0.0.1:1", "--no-mock", "--only", "tryll.node.tools"), "need more than was given"),
         (("127.0.0.1:1", "--only", "tryll.storage.files"), "`--storage-root`"),
         (("127.0.0.1:1", "--only", "no.*"), "No check matches"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import simulated
-from tests.support.exchange_world import Life, Puppet, World
+from tests.support.exchange_world import CommandedAgent, Life, World
 from trunkline.core.agent import Approve
 from trunkline.core.faults import AgentBusy, AgentFailed, AgentTimeout
 from trunkline.exchange.approvals import Approval
@@ -23,12 +23,12 @@ SESSION = "s1"
 class Thinking:
     """A brain in a world on virtual time."""
 
-    def __init__(self, world: World, life: Life, puppet: Puppet) -> None:
+    def __init__(self, world: World, life: Life, agent: CommandedAgent) -> None:
         self.world = world
         self.life = life
-        self.puppet = puppet
+        self.agent = agent
         self.brain = ExchangeBrain(
-            life.switchboard, "puppet", session_id=SESSION, person="runner:ada", wire="runner", seconds=SECONDS
+            life.switchboard, "agent", session_id=SESSION, person="runner:ada", wire="runner", seconds=SECONDS
         )
 
     async def ask(self, text: str) -> str:
@@ -48,11 +48,11 @@ def run(home: Path, scene: Callable[[Thinking], Awaitable[None]]) -> World:
     """Play a scene, in which time does not pass for us."""
 
     async def play() -> World:
-        puppet = Puppet()
-        world = World(home, puppet=puppet)
+        agent = CommandedAgent()
+        world = World(home, agent=agent)
         world.simulate()
         async with world.living() as life:
-            thinking = Thinking(world, life, puppet)
+            thinking = Thinking(world, life, agent)
             try:
                 await scene(thinking)
             finally:
@@ -68,7 +68,7 @@ def test_what_others_say_in_the_session_is_not_its_answer(tmp_path: Path) -> Non
         live = await life.open(SESSION)
         await life.say(live, "sleep 5; say theirs")
         asked = asyncio.create_task(thinking.ask("sleep 5; say mine"))
-        while not any("mine" in text for text in thinking.puppet.heard):  # noqa: ASYNC110  (nobody tells)
+        while not any("mine" in text for text in thinking.agent.heard):  # noqa: ASYNC110  (nobody tells)
             await asyncio.sleep(0.1)
         await life.say(live, "say theirs again")
         assert await asked == "mine"
@@ -79,7 +79,7 @@ def test_what_others_say_in_the_session_is_not_its_answer(tmp_path: Path) -> Non
 
 def test_an_answer_that_takes_too_long_is_stopped_and_the_next_one_is_not(tmp_path: Path) -> None:
     async def scene(thinking: Thinking) -> None:
-        with pytest.raises(AgentTimeout, match="The agent `puppet` gave no complete answer within 60 s"):
+        with pytest.raises(AgentTimeout, match="The agent `agent` gave no complete answer within 60 s"):
             await thinking.ask(f"say late; sleep {SECONDS * 2}; say never")
         assert await thinking.ask("say in time") == "in time"
 

@@ -198,7 +198,7 @@ async def test_the_same_message_twice_is_one_on_every_connection(tmp_path: Path)
 
 
 @pytest.mark.parametrize("id", ["m1", "x" * 1000, "a\n"])
-async def test_a_host_that_counts_its_messages_anew_loses_none(tmp_path: Path, id: str) -> None:
+async def test_a_host_that_counts_its_messages_again_loses_none(tmp_path: Path, id: str) -> None:
     async with exchange(tmp_path, a=echo(tmp_path)) as running:
         for text in ("One", "Two"):
             async with client(running, HERE) as host:

@@ -69,7 +69,7 @@ def test_an_id_in_the_text_of_a_link_stays_a_part_of_it() -> None:
     assert html.count("<a ") == 1
 
 
-def test_the_same_text_with_other_links_is_rendered_anew() -> None:
+def test_the_same_text_with_other_links_is_rendered_again() -> None:
     assert "href" not in str(Renderer()(f"see {ID}"))
     assert 'href="/there"' in str(Renderer({ID: "/there"})(f"see {ID}"))
 

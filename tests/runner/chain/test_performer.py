@@ -287,7 +287,7 @@ async def test_above_a_threshold_a_person_is_asked_and_a_yes_sends_it(world: Wor
     assert await asking.settle() == []
 
 
-async def test_the_chain_may_begin_anew_under_an_old_ledger(tmp_path: Path) -> None:
+async def test_the_chain_may_begin_again_under_an_old_ledger(tmp_path: Path) -> None:
     for _ in range(2):
         async with (
             embedded() as (chain, address),

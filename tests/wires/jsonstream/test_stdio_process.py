@@ -364,7 +364,7 @@ def test_a_failed_start_of_the_agent_leaves_the_id_free(tmp_path: Path) -> None:
         agent.end()
 
 
-def test_a_damaged_session_fails_to_resume_and_can_be_begun_anew() -> None:
+def test_a_damaged_session_fails_to_resume_and_can_be_begun_again() -> None:
     with AgentProcess("--agent", "echo", "--session-id", "conv") as agent:
         agent.until("ready")
         agent.end()

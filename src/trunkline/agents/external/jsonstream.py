@@ -170,10 +170,10 @@ class _Start:
         try:
             connection = await self._agent._start(_flag("--resume", session_id), self._request.workspace)
         except Fault as refusal:
-            return await self._anew(session_id, refusal)
+            return await self._begin_instead(session_id, refusal)
         return Launched(connection, resumed=True)
 
-    async def _anew(self, session_id: str, refusal: Fault) -> Launched:
+    async def _begin_instead(self, session_id: str, refusal: Fault) -> Launched:
         """Begin a new session under the id of the one that could not be resumed."""
         try:
             connection = await self._new(session_id)

@@ -257,7 +257,7 @@ class GraphAgent:
                 self.dialog.add(user, assistant)
         else:
             self.dialog.restore(exchanges)
-        self._host.begin_anew()
+        self._host.start_over()
 
 
 def _tell(event: TurnEvent, diary: Diary | None, listener: Listener) -> None:

@@ -104,7 +104,7 @@ class AgentLanguage:
         self._uses -= 1
         if not self._uses:
             self._released = True
-            self.begin_anew()
+            self.start_over()
 
     async def generate(
         self,
@@ -152,7 +152,7 @@ class AgentLanguage:
     def release(self, slot: Slot) -> None:
         """Nothing: no node has anything here for itself."""
 
-    def begin_anew(self) -> None:
+    def start_over(self) -> None:
         """End the conversation; the next turn begins another one, and tells it what was said until then."""
         session, self._session = self._session, None
         if session is not None:
@@ -186,7 +186,7 @@ class AgentLanguage:
             except Unsupported:
                 logger.info("the agent `%s` cannot be given the earlier conversation", self.name)
             except BaseException:
-                self.begin_anew()
+                self.start_over()
                 raise
         return session
 

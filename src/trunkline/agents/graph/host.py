@@ -37,7 +37,7 @@ class Host(Protocol):
             ModelError: there is none, or it could not be fetched.
         """
 
-    def begin_anew(self) -> None:
+    def start_over(self) -> None:
         """The conversation is another one: models that remember one by themselves are to be told it again."""
 
     async def strings(self, reference: str) -> StringStorage:
@@ -82,7 +82,7 @@ class LocalHost:
         """The engine of an embedding model: what a `Shelf` needs to make an embedded storage."""
         return self._embedding(model_name)
 
-    def begin_anew(self) -> None:
+    def start_over(self) -> None:
         """Nobody here remembers a conversation by itself."""
 
     async def strings(self, reference: str) -> StringStorage:

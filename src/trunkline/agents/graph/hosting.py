@@ -228,9 +228,9 @@ class _AgentHost:
             return
         await self._models.ensure(name, engine, self._progress)
 
-    def begin_anew(self) -> None:
+    def start_over(self) -> None:
         for conversation in self._client.conversations.values():
-            conversation.begin_anew()
+            conversation.start_over()
 
     async def strings(self, reference: str) -> StringStorage:
         return await self._shelf.strings(reference)

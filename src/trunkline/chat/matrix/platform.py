@@ -318,7 +318,7 @@ class MatrixPlatform:
         except SendFailed:
             # The next message there is as good an occasion.
             return
-        keeper.keep(told=keeper.state.telling(room).told)
+        keeper.keep(told=keeper.state.with_notified(room).told)
 
 
 def make(

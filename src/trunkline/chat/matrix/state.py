@@ -33,7 +33,7 @@ class MatrixState(Value):
     told: tuple[str, ...] = ()
     """The rooms that know that we cannot read what is encrypted."""
 
-    def telling(self, room: str) -> MatrixState:
+    def with_notified(self, room: str) -> MatrixState:
         """With one more room that knows."""
         others = [each for each in self.told if each != room]
         return self.replace(told=(*others, room)[-MOST_TOLD:])

@@ -33,7 +33,7 @@ async def has(link: Link, extension: str, request: Any) -> m.Message:
 @check("tryll.extra.cancel", "MAY", "Additions", "model")
 async def cancel(stage: Stage) -> None:
     """`CancelTurnRequest` ends the turn as cancelled, with an `Ack`; the agent stays usable."""
-    link = await stage.thinker()
+    link = await stage.model_session()
     await has(link, "cancel", m.CancelTurnRequest(0, NOBODY))
     agent = await stage.slow(link)
     await link.send(m.SendMessageRequest(0, agent, stage.chatter(400)))
@@ -99,7 +99,7 @@ async def named(stage: Stage) -> None:
 @check("tryll.extra.usage", "MAY", "Additions", "model")
 async def usage(stage: Stage) -> None:
     """`TurnComplete.tokens_prompt` is the length of the prompt, and `tokens_cached` how much of it was cached."""
-    link = await stage.thinker()
+    link = await stage.model_session()
     agent = await stage.slow(link)
     complete = ended_well(await link.say(agent, stage.chatter(8))).complete
     if not complete.tokens_prompt:

@@ -137,7 +137,7 @@ async def half_close(stage: Stage) -> None:
 @check("tryll.session.half-close-turn", "SHOULD", "Session lifecycle", "model")
 async def half_close_turn(stage: Stage) -> None:
     """The same during a turn: the server closes within 5 s, without cutting a frame."""
-    link = await stage.thinker()
+    link = await stage.model_session()
     agent = await stage.slow(link)
     await link.send(m.SendMessageRequest(0, agent, stage.chatter(600)))
     await link.take(lambda message: isinstance(message, m.AnswerText), "text of the answer")
@@ -151,7 +151,7 @@ async def vanished(stage: Stage) -> None:
     link = await stage.session()
     agent = await link.agent(canned("say", LINE))
     for _ in range(5):
-        doomed = await stage.thinker()
+        doomed = await stage.model_session()
         slow = await stage.slow(doomed)
         await doomed.send(m.SendMessageRequest(0, slow, stage.chatter(400)))
         await doomed.take(lambda message: isinstance(message, m.AnswerText), "text of the answer")

@@ -117,7 +117,7 @@ class Stage(stage.Stage):
         """The request that configures it, with the token."""
         return m.ConfigureSessionRequest(token=self.target.token).replace(**options)
 
-    async def thinker(self, **options: Any) -> Link:
+    async def model_session(self, **options: Any) -> Link:
         """A session with the engine of the model that turns are played with."""
         return await self.session(inference_engine=self.target.engine, **options)
 

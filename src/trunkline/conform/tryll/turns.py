@@ -151,7 +151,7 @@ async def steps(stage: Stage) -> None:
 @check("tryll.turn.stream", "SHOULD", "Streaming answers", "model")
 async def stream(stage: Stage) -> None:
     """A streaming node sends its answer in several deltas; the turn counts its tokens."""
-    link = await stage.thinker()
+    link = await stage.model_session()
     turn = ended_well(await link.say(await stage.slow(link), stage.chatter(8)))
     expect(len(turn.answers) > 1, "the answer came in one frame")
     expect(all(answer.is_delta for answer in turn.answers), "not all frames are deltas")
@@ -162,7 +162,7 @@ async def stream(stage: Stage) -> None:
 @check("tryll.turn.whole", "SHOULD", "Streaming answers", "model")
 async def whole(stage: Stage) -> None:
     """A node that does not stream sends its answer in one frame, which is not a delta."""
-    link = await stage.thinker()
+    link = await stage.model_session()
     turn = ended_well(await link.say(await stage.slow(link, stream=False), stage.chatter(8)))
     texts = [answer for answer in turn.answers if answer.text]
     same("the frames with text, and which are deltas", [answer.is_delta for answer in texts], [False])
@@ -172,7 +172,7 @@ async def whole(stage: Stage) -> None:
 @check("tryll.turn.busy", "MUST", "Session lifecycle", "model")
 async def busy(stage: Stage) -> None:
     """A second message during a turn is refused with 3004, and the running turn is not affected."""
-    link = await stage.thinker()
+    link = await stage.model_session()
     agent = await stage.slow(link)
     first = await _begin(stage, link, agent, 40)
     for _ in range(2):
@@ -185,7 +185,7 @@ async def busy(stage: Stage) -> None:
 @check("tryll.turn.change", "SHOULD", "Details", "model")
 async def change(stage: Stage) -> None:
     """Parameters cannot be changed during a turn: 3004."""
-    link = await stage.thinker()
+    link = await stage.model_session()
     agent = await stage.slow(link)
     first = await _begin(stage, link, agent, 40)
     params = m.GenerateParams(model_name="another")
@@ -196,7 +196,7 @@ async def change(stage: Stage) -> None:
 @check("tryll.turn.parallel", "MUST", "Session lifecycle", "model")
 async def parallel(stage: Stage) -> None:
     """Turns of different agents run concurrently: a quick one ends while a slow one in the same session continues."""
-    link = await stage.thinker()
+    link = await stage.model_session()
     slow, quick = await stage.slow(link), await link.agent(canned("say", LINE))
     first = await _begin(stage, link, slow, 60)
     for _ in range(3):
@@ -209,7 +209,7 @@ async def parallel(stage: Stage) -> None:
 @check("tryll.turn.destroyed", "SHOULD", "Details", "model")
 async def destroyed(stage: Stage) -> None:
     """`DestroyAgent` during a turn: final text, `TurnComplete` as cancelled, `Ack`; then nothing more from it."""
-    link = await stage.thinker()
+    link = await stage.model_session()
     agent = await stage.slow(link)
     await _begin(stage, link, agent, 400)
     await link.send(m.DestroyAgentRequest(7, agent))

@@ -134,7 +134,7 @@ class ConsoleConversation:
 
     async def _run(self, options: TalkOptions) -> None:
         news: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue()
-        telling = asyncio.create_task(self._tell_news(news), name="progress")
+        reporting = asyncio.create_task(self._tell_news(news), name="progress")
         try:
             try:
                 where = self._where
@@ -143,8 +143,8 @@ class ConsoleConversation:
                 )
                 talk = await opening
             finally:
-                telling.cancel()
-                await asyncio.wait([telling])
+                reporting.cancel()
+                await asyncio.wait([reporting])
             async with talk:
                 self._talk = talk
                 names = talk.options

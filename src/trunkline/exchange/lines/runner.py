@@ -66,8 +66,8 @@ def setup(settings: ExchangeSettings, wire: WireSettings, environ: Mapping[str, 
     launcher = _launcher(settings, wire, environ)
     if not tables and launcher is None:
         raise ConfigError("There is no agent to run.", hint=f"Write `[wires.{NAME}.agents.NAME]` into the file.")
-    thinker = next(iter(wire.agents or settings.agents), "")
-    given = tuple(_with_brain(table, thinker) for table in tables.values())
+    agent = next(iter(wire.agents or settings.agents), "")
+    given = tuple(_with_brain(table, agent) for table in tables.values())
     names: dict[str, str] = {}
     for name, told in zip(tables, given, strict=True):
         config = normalise(told, environ)
@@ -75,7 +75,7 @@ def setup(settings: ExchangeSettings, wire: WireSettings, environ: Mapping[str, 
             raise ConfigError(f"`{name}` is the same agent as `{names[config.agent_id]}`: `{config.agent_id}`.")
         names[config.agent_id] = name
         if config.brain is not None and config.brain.get("kind") == "agent":
-            _thinker(config.brain, settings.agents)
+            _agent_of(config.brain, settings.agents)
     return RunnerSetup(given, names, launcher)
 
 
@@ -132,7 +132,7 @@ class RunnerLine:
         return open_runner(config, home=home, port=port, with_agent=self._brain, environ=environ)
 
     def _brain(self, config: RunnerConfig, given: Mapping[str, Any]) -> Brain:
-        agent = _thinker(given, self._exchange.settings.agents)
+        agent = _agent_of(given, self._exchange.settings.agents)
         who = self._setup.names.get(config.agent_id, config.agent_id)
         return ExchangeBrain(
             self._exchange.switchboard,
@@ -144,14 +144,14 @@ class RunnerLine:
         )
 
 
-def _with_brain(table: Mapping[str, Any], thinker: str) -> Mapping[str, Any]:
+def _with_brain(table: Mapping[str, Any], agent: str) -> Mapping[str, Any]:
     """What an agent's runner is told; one without a brain or a model of its own has an agent of the exchange."""
     if table.get("brain") is not None or table.get("llm") is not None:
         return table
-    return {**table, "brain": {"kind": "agent", "name": thinker}}
+    return {**table, "brain": {"kind": "agent", "name": agent}}
 
 
-def _thinker(brain: Mapping[str, Any], agents: Collection[str]) -> str:
+def _agent_of(brain: Mapping[str, Any], agents: Collection[str]) -> str:
     """The agent of the exchange that a brain is.
 
     Raises:

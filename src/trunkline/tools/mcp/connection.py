@@ -186,10 +186,10 @@ class McpConnection:
             self._news.clear()
             if self._changed and not self._over.is_set():
                 self._changed = False
-                await self._list_anew(session)
+                await self._list_again(session)
                 await self._rest()
 
-    async def _list_anew(self, session: ClientSession) -> None:
+    async def _list_again(self, session: ClientSession) -> None:
         from mcp import MCPError
         from pydantic import ValidationError
 

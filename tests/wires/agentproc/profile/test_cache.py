@@ -48,7 +48,7 @@ def test_the_second_time_it_is_the_same_without_the_parser(path: str, read: list
     assert read == [path]
 
 
-def test_another_text_is_read_anew(path: str, read: list[str]) -> None:
+def test_another_text_is_read_again(path: str, read: list[str]) -> None:
     cache.find(path)
     Path(path).write_text(TEXT.replace("1.5", "2.5"))
     assert cache.find(path).timeout_secs == 2.5
@@ -83,14 +83,14 @@ def test_a_path_at_home_belongs_to_that_home(tmp_path: Path, monkeypatch: pytest
         assert cache.find("~/p.yaml").directory == str(tmp_path / name)
 
 
-def test_another_release_reads_anew(path: str, read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_release_reads_again(path: str, read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     cache.find(path)
     monkeypatch.setattr(trunkline, "__version__", "99")
     cache.find(path)
     assert len(read) == 2
 
 
-def test_other_rules_read_anew_what_was_safe_by_those_before(
+def test_other_rules_read_again_what_was_safe_by_those_before(
     path: str, tmp_path: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = tmp_path / "code"
@@ -117,7 +117,7 @@ def test_two_profiles_of_one_checksum_are_not_mistaken_for_each_other(
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"key":1,"fields":{}}', b"\xff"])
-def test_a_damaged_entry_is_read_anew_and_replaced(path: str, read: list[str], damage: bytes) -> None:
+def test_a_damaged_entry_is_read_again_and_replaced(path: str, read: list[str], damage: bytes) -> None:
     expected = cache.find(path)
     (entry,) = entries()
     entry.write_bytes(damage)

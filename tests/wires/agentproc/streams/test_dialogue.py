@@ -374,7 +374,7 @@ def test_two_requests_at_once_under_one_id_are_both_denied() -> None:
 
 
 @pytest.mark.parametrize("method", ["item/fileChange/patchUpdated", "item/started"])
-def test_a_change_that_becomes_another_while_it_is_asked_about_is_asked_about_anew(method: str) -> None:
+def test_a_change_that_becomes_another_while_it_is_asked_about_is_asked_about_again(method: str) -> None:
     def changes(path: str) -> list[Line]:
         return [{"path": path, "kind": {"type": "add"}, "diff": "1"}]
 

@@ -70,7 +70,7 @@ def test_a_dead_session_is_told_as_one(name: str, environ: dict[str, str]) -> No
     assert streams.is_dead_session(dead.error)
 
 
-def test_cursor_begins_anew_what_it_does_not_know_and_the_new_id_counts(environ: dict[str, str]) -> None:
+def test_cursor_begins_again_what_it_does_not_know_and_the_new_id_counts(environ: dict[str, str]) -> None:
     anew = run("cursor", "hi", environ, session=DEAD)
     assert (anew.exit_code, anew.session_id) == (0, NEW["cursor"])
 

@@ -24,7 +24,7 @@ from trunkline.core.events import (
 )
 
 #: Characters in total. They are part of each of the agent's requests: about an eighth of a typical context window.
-MOST_TOLD = 100_000
+MOST_CHARS = 100_000
 #: Of one tool's result, and of its arguments: the gist, not everything that it printed.
 MOST_OF_RESULT, MOST_OF_ARGS = 2000, 300
 #: How many of the files touched last are listed.
@@ -35,23 +35,23 @@ _FILE_ARGS = ("file_path", "path", "notebook_path")
 _CUT = "(What came before that is not shown.)"
 
 
-def told(records: Iterable[Envelope | Gap], agent: str) -> str:
+def conversation_text(records: Iterable[Envelope | Gap], agent: str) -> str:
     """The conversation so far; only the newest part of a long one. Empty if nothing was said."""
-    telling = _Telling()
+    text = _TextBuilder()
     for record in records:
         if isinstance(record, Envelope):
-            telling.take(record)
-    telling.end_of_speech()
-    if not telling.said:
+            text.take(record)
+    text.end_of_speech()
+    if not text.said:
         return ""
     head = f"Until now another agent, `{agent}`, had this conversation. You go on with it. What was said and done:"
-    parts = [head, *([_CUT] if telling.is_cut else []), *telling.said]
-    if telling.files:
-        parts.append("Files touched so far:\n" + "\n".join(f"- {file} ({how})" for file, how in telling.files.items()))
+    parts = [head, *([_CUT] if text.is_cut else []), *text.said]
+    if text.files:
+        parts.append("Files touched so far:\n" + "\n".join(f"- {file} ({how})" for file, how in text.files.items()))
     return "\n\n".join(parts)
 
 
-class _Telling:
+class _TextBuilder:
     def __init__(self) -> None:
         self.said: deque[str] = deque()
         self.is_cut = False
@@ -106,9 +106,9 @@ class _Telling:
         self._append(text)
 
     def _append(self, text: str) -> None:
-        self.said.append(_cut(text, MOST_TOLD))
+        self.said.append(_cut(text, MOST_CHARS))
         self._size += len(self.said[-1])
-        while self._size > MOST_TOLD and len(self.said) > 1:
+        while self._size > MOST_CHARS and len(self.said) > 1:
             self._size -= len(self.said.popleft())
             self.is_cut = True
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from trunkline.core import events
 from trunkline.core.events import Envelope, Event, Gap, UserMessage
-from trunkline.exchange.telling import MOST_FILES, MOST_OF_RESULT, MOST_TOLD, told
+from trunkline.exchange.conversation_text import MOST_CHARS, MOST_FILES, MOST_OF_RESULT, conversation_text
 
 
 def story(*found: Event) -> str:
-    return told([Envelope("s", number, 1, 0.0, event) for number, event in enumerate(found, 1)], "helper")
+    return conversation_text([Envelope("s", number, 1, 0.0, event) for number, event in enumerate(found, 1)], "helper")
 
 
 def used(call_id: str, file: str, category: events.Category = "info", output: str = "ok") -> list[Event]:
@@ -20,7 +20,7 @@ def used(call_id: str, file: str, category: events.Category = "info", output: st
 
 def test_of_a_session_in_which_nothing_was_said_there_is_nothing_to_tell() -> None:
     assert story() == ""
-    assert told([Gap(1, 3)], "helper") == ""
+    assert conversation_text([Gap(1, 3)], "helper") == ""
 
 
 def test_what_was_said_and_done_is_told_in_its_order() -> None:
@@ -51,7 +51,7 @@ def test_what_is_long_is_cut_and_of_a_long_conversation_the_newest_is_told() -> 
     assert f"({9 * MOST_OF_RESULT} more characters)" in text
     many = [events.TurnStarted(UserMessage(f"message {number} " + "y" * 1000)) for number in range(500)]
     text = story(*many)
-    assert len(text) < MOST_TOLD + 10_000
+    assert len(text) < MOST_CHARS + 10_000
     assert "message 499 " in text
     assert "message 0 " not in text
     assert "(What came before that is not shown.)" in text
