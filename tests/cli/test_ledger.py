@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from trunkline.base.escapes import without_escapes
 from trunkline.cli import ledger
 from trunkline.wires.ledger import CONCEPTS, WIRES
-from trunkline.wires.ledger_matrix import AGENTS, MATRIX, WORDS
+from trunkline.wires.ledger_matrix import MATRIX, SCENARIOS, WORDS
 
 
 def run(*arguments: str) -> str:
@@ -70,15 +70,19 @@ def test_the_matrix_has_a_word_for_every_agent_on_every_way_and_the_reasons() ->
         assert text.count(f"  {word} ") > 1
 
 
-def test_the_matrix_on_a_terminal_fits_a_hundred_columns(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("columns", [80, 100, 300])
+def test_the_matrix_on_a_terminal_fits_its_columns_and_cuts_no_word(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setenv("COLUMNS", str(columns))
     ledger.command(["--matrix"], standalone_mode=False)
     lines = without_escapes(capsys.readouterr().out).splitlines()
-    assert max(map(len, lines)) <= 100
-    assert sum("told again" in line and "│" in line for line in lines) == len(AGENTS)
+    assert max(map(len, lines)) <= min(columns, 100)
+    assert not any("…" in line for line in lines)
+    words = [line.split() for line in lines if line.split()[:1] == ["coder"]]
+    assert words[-1] == ["coder", "carried", "carried", "told", "again", "carried", "carried", "carried"]
+    assert len(words) == len(SCENARIOS)
 
 
 def test_the_matrix_as_json_has_all_cells_with_their_reasons() -> None:

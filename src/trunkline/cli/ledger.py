@@ -154,6 +154,7 @@ def _legend() -> str:
 
 
 def _print_matrix() -> None:
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -161,7 +162,10 @@ def _print_matrix() -> None:
     console = Console(highlight=False)
     console.print(_ROWS)
     for scenario, what in SCENARIOS.items():
-        table = Table(title=f"{scenario}: {what}", title_justify="left", title_style="bold")
+        # Without lines between the columns it fits the usual 80.
+        table = Table(
+            title=f"{scenario}: {what}", title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+        )
         for heading in ("agent", *WAYS):
             table.add_column(heading, no_wrap=True)
         for agent in AGENTS:
