@@ -21,7 +21,7 @@ def request(method: str, path: str, headers: Mapping[str, str], body: bytes = b"
 
 
 class _Connection(asyncio.Protocol):
-    """Sends the next request when the last one was answered with 200."""
+    """Sends the next request when the last one was answered with success."""
 
     def __init__(self, requests: Iterator[bytes], done: asyncio.Future[None]) -> None:
         self._requests = requests
@@ -47,7 +47,7 @@ class _Connection(asyncio.Protocol):
         place = head.lower().index(_LENGTH) + len(_LENGTH)
         if len(body) < int(head[place:].split(b"\r\n", 1)[0]):
             return
-        if not head.startswith(b"HTTP/1.1 200"):
+        if not head.startswith(b"HTTP/1.1 2"):
             self._fail(f"answered with {self._answer[:500]!r}")
         self._answer = b""
         self.send()
@@ -67,7 +67,7 @@ async def load(port: int, requests: Sequence[bytes], connections: int) -> float:
     """Send them all, and return how long it took until the last one was answered.
 
     Raises:
-        AssertionError: one of them was not answered with 200.
+        AssertionError: one of them was not answered with success.
     """
     loop = asyncio.get_running_loop()
     rest = iter(requests)

@@ -2,8 +2,9 @@
 
     python bench/exchange.py [--quick | --long] [--json]
 
-The agent is the scripted one, which says words as fast as they are taken: what is measured is everything else. Exit
-codes: 0 when every goal is met by the median, 1 when one is missed, 2 for wrong usage. Needs Linux.
+The agent is the scripted one, which says words as fast as they are taken: what is measured is everything else. Each
+server is a process of its own, and its clients are this one. Exit codes: 0 when every goal is met by the median, 1 when
+one is missed, 2 for wrong usage. Needs Linux. See bench/README.md.
 """
 
 from __future__ import annotations
@@ -23,15 +24,13 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench._command import Progress, run
+from bench._exchange_script import NAMES, WORDS
+from bench._exchange_server import Sessions, settings
+from bench._exchange_wires import latency_rows, watching_rows, wire_rows
 from bench._measure import Goal, Row, Taken, interleaved, rate_row, spread, time_row
 
-from trunkline.agents import registry
-from trunkline.core.approvals import Policy
 from trunkline.core.events import Envelope, TurnEnded, UserMessage
-from trunkline.core.session import Session
 from trunkline.exchange.exchange import Exchange
-from trunkline.exchange.settings import AgentSettings, ExchangeSettings
-from trunkline.store.files import FileStore
 
 RATE_GOAL = Goal(">=", 0.5, "CPU")
 WATCHED_GOAL = Goal("<=", 3, "CPU")
@@ -39,7 +38,6 @@ WATCHED_GOAL = Goal("<=", 3, "CPU")
 IDLE_KIB = 40
 IDLE_GOAL = Goal("<=", 1)
 WATCHERS = 100
-WORDS = 200
 
 
 @dataclass(frozen=True)
@@ -49,24 +47,21 @@ class Sizes:
     sessions: int
     rounds: int
     idle: int
+    latency_rounds: int
+    words: int
+    """That each client hears from the agent that says the time."""
     judged: bool = True
 
 
 SIZES = {
-    "normal": Sizes(1000, 5, 1000),
-    "quick": Sizes(200, 3, 1000),
-    "long": Sizes(1000, 15, 5000),
-    "tiny": Sizes(2, 1, 10, judged=False),
+    "normal": Sizes(1000, 3, 1000, 3, 200),
+    "quick": Sizes(200, 3, 1000, 1, 100),
+    "long": Sizes(1000, 11, 5000, 9, 500),
+    "tiny": Sizes(2, 1, 10, 1, 2, judged=False),
 }
 
 
-def settings(place: Path) -> ExchangeSettings:
-    """An exchange in a new home, with one agent."""
-    script = place / "script.yaml"
-    script.write_text("turns:\n- steps:\n" + "".join(f"  - text: 'word {number} '\n" for number in range(WORDS)))
-    home = tempfile.mkdtemp(dir=place)
-    agent = AgentSettings("a", f"scripted:{script}", str(place))
-    return ExchangeSettings(str(place / "trunkline.toml"), home, agents={"a": agent})
+# In process, without any wire.
 
 
 async def with_exchange(place: Path, sessions: int) -> Taken:
@@ -75,7 +70,7 @@ async def with_exchange(place: Path, sessions: int) -> Taken:
         board = exchange.switchboard
 
         async def one(number: int) -> None:
-            live = await board.open("a", f"s{number}")
+            live = await board.open(NAMES[0], f"s{number}")
             await board.submit(live, UserMessage("Go."))
             await live.session.at_rest()
             await live.written()
@@ -85,26 +80,22 @@ async def with_exchange(place: Path, sessions: int) -> Taken:
 
 async def without(place: Path, sessions: int) -> Taken:
     """The same, with nothing but sessions and their logs."""
-    agent = registry.make(settings(place).agents["a"].agent, {})
-    store = FileStore(tempfile.mkdtemp(dir=place))
-    opened: list[Session] = []
+    opened = Sessions(place)
 
     async def one(number: int) -> None:
-        log = store.create(f"s{number}", str(place))
-        session = await Session.open(agent, log, Policy(), workspace=str(place))
-        opened.append(session)
+        session = await opened.open(NAMES[0])
         session.submit(UserMessage("Go."))
         await session.at_rest()
 
     taken = await _taken(asyncio.gather(*map(one, range(sessions))))
-    await asyncio.gather(*(session.close() for session in opened))
+    await opened.close()
     return taken
 
 
 async def watched(place: Path, watchers: int) -> Taken:
     """A turn that so many watch."""
     async with Exchange.opened(settings(place)) as exchange:
-        live = await exchange.switchboard.open("a", "s")
+        live = await exchange.switchboard.open(NAMES[0], "s")
 
         async def watch() -> None:
             async for item in live.session.subscribe(0):
@@ -133,7 +124,7 @@ async def idle_kib(place: Path, sessions: int) -> float:
 
         async def more(number: int) -> None:
             for _ in range(number):
-                live = await exchange.switchboard.open("a")
+                live = await exchange.switchboard.open(NAMES[0])
                 await exchange.switchboard.submit(live, UserMessage("Go."))
                 await live.session.at_rest()
                 await live.written()
@@ -150,30 +141,38 @@ def _resident_kib() -> int:
     return int(next(line for line in lines if line.startswith("VmRSS:")).split()[1])
 
 
+def _new(place: Path) -> Path:
+    return Path(tempfile.mkdtemp(dir=place))
+
+
 def measure(sizes: Sizes, progress: Progress) -> list[Row]:
     """All figures."""
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(prefix="trunkline-bench-") as name:
         place = Path(name)
         progress("sessions at once")
         pairs = interleaved(
             sizes.rounds,
-            lambda: asyncio.run(with_exchange(place, sizes.sessions)),
-            lambda: asyncio.run(without(place, sizes.sessions)),
+            lambda: asyncio.run(with_exchange(_new(place), sizes.sessions)),
+            lambda: asyncio.run(without(_new(place), sizes.sessions)),
         )
-        rates = rate_row(
-            f"{sizes.sessions} sessions at once", sizes.sessions * WORDS, pairs, "no exchange", goal=RATE_GOAL
-        )
+        title = f"{sizes.sessions} sessions at once, in process"
+        rows = [rate_row(title, sizes.sessions * WORDS, pairs, "no exchange", goal=RATE_GOAL)]
+        rows += wire_rows(place, sizes.sessions, sizes.rounds, RATE_GOAL, progress)
+        rows += latency_rows(place, sizes.words, sizes.latency_rounds, progress)
         progress("watchers")
+        rows += watching_rows(place, WATCHERS, sizes.words, 5 * sizes.rounds, WATCHED_GOAL)
         pairs = interleaved(
-            sizes.rounds, lambda: asyncio.run(watched(place, WATCHERS)), lambda: asyncio.run(watched(place, 1))
+            5 * sizes.rounds,
+            lambda: asyncio.run(watched(_new(place), WATCHERS)),
+            lambda: asyncio.run(watched(_new(place), 1)),
         )
-        watching = time_row(f"a turn with {WATCHERS} watchers", pairs, "with one", goal=WATCHED_GOAL)
+        rows.append(time_row(f"a turn with {WATCHERS} watchers, in process", pairs, "with one", goal=WATCHED_GOAL))
         progress("memory")
-        command = [sys.executable, __file__, "--idle-kib", str(place), str(sizes.idle)]
+        command = [sys.executable, __file__, "--idle-kib", str(_new(place)), str(sizes.idle)]
         used = spread([float(subprocess.run(command, capture_output=True, check=True).stdout)])
     limit = spread([float(IDLE_KIB)])
     memory = Row("an idle session", "KiB", used, "the limit", limit, spread([used.median / IDLE_KIB]), goal=IDLE_GOAL)
-    return [rates, watching, memory]
+    return [*rows, memory]
 
 
 if __name__ == "__main__":

@@ -9,8 +9,16 @@ import pytest
 from tests.support.benchmarks import PATIENCE_SECONDS, measured
 
 PROMISED = [
-    ("2 sessions at once", "no exchange", "CPU >= 0.5"),
-    ("a turn with 100 watchers", "with one", "CPU <= 3"),
+    ("2 sessions at once, in process", "no exchange", "CPU >= 0.5"),
+    ("2 sessions over HTTP", "without the exchange", "CPU >= 0.5"),
+    ("2 sessions over JSON stream", "without the exchange", "CPU >= 0.5"),
+    ("2 sessions over Tryll", "without the exchange", "CPU >= 0.5"),
+    ("a word over HTTP, p99", "without, and 5 ms", "wall <= 1"),
+    ("a word over JSON stream, p99", "without, and 5 ms", "wall <= 1"),
+    ("a word over Tryll, p99", "without, and 5 ms", "wall <= 1"),
+    ("a turn with 100 watchers, over HTTP", "with one", "CPU <= 3"),
+    ("a turn with 100 watchers, over HTTP, 20 ms a word", "with one", None),
+    ("a turn with 100 watchers, in process", "with one", "CPU <= 3"),
     ("an idle session", "the limit", "wall <= 1"),
 ]
 

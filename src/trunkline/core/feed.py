@@ -9,19 +9,30 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
 
 from trunkline.core.events import Audio, Envelope, Gap, Progress, TextDelta, ThinkingDelta
 
 #: Some seconds of a fast model's words.
 QUEUE_LENGTH = 1024
 
+#: Up to this many readers are given every event at once.
+FEW = 4
+#: With more readers, events that follow each other closely are gathered, in seconds for each reader: about three times
+#: the time it takes to send to it.
+REST_FOR_EACH = 0.000_03
+#: The longest time for which events are gathered, in seconds. Well within the 5 ms that an exchange may add.
+LONGEST_REST = 0.003
+
+R = TypeVar("R")
+
 #: Events whose loss a watcher can bear: the end of the turn makes up for them.
 PASSING = (TextDelta, ThinkingDelta, Progress, Audio)
 
 
 class SessionWatcher:
-    """A sink of a session for which nobody waits, and which hears of the session's end."""
+    """A sink that the session never waits for, and that is told when the session ends."""
 
     congested = False
 
@@ -37,8 +48,63 @@ class SessionWatcher:
         raise NotImplementedError
 
 
-class Subscription(SessionWatcher):
-    """One watcher's view: an asynchronous iterator of envelopes and gaps, in order, until `close`."""
+class Fanout(SessionWatcher, Generic[R]):
+    """Passes events on to any number of readers.
+
+    After a pause, events are passed on at once. Those that follow soon after wait a moment for each other: waking a
+    hundred readers for one word costs far more than the word.
+    """
+
+    def __init__(self) -> None:
+        self.readers: dict[R, None] = {}
+        self._held: list[Envelope] = []
+        self._loop = asyncio.get_running_loop()
+        self._rested = 0.0
+        """When the readers can be given more, by the loop's clock."""
+        self._flushing: asyncio.TimerHandle | None = None
+
+    def show(self, envelopes: Sequence[Envelope]) -> None:
+        """Some more events."""
+        self._held += envelopes
+        if self._flushing is None:
+            if self._loop.time() >= self._rested:
+                self.flush()
+            else:
+                self._flushing = self._loop.call_at(self._rested, self.flush)
+
+    def flush(self) -> None:
+        """Pass on what is held."""
+        if self._flushing is not None:
+            self._flushing.cancel()
+            self._flushing = None
+        if self._held:
+            held, self._held = self._held, []
+            self.hand_on(held)
+            if (many := len(self.readers)) > FEW:
+                self._rested = self._loop.time() + min(LONGEST_REST, many * REST_FOR_EACH)
+
+    def hand_on(self, envelopes: Sequence[Envelope]) -> None:
+        """Give events to all readers."""
+        raise NotImplementedError
+
+
+class Subscribers(Fanout["Subscription"]):
+    """The watchers of a session in this process."""
+
+    def hand_on(self, envelopes: Sequence[Envelope]) -> None:
+        """Put events into all queues."""
+        for subscription in self.readers:
+            subscription.show(envelopes)
+
+    def close(self) -> None:
+        """There will be no more."""
+        self.flush()
+        for subscription in tuple(self.readers):
+            subscription.close()
+
+
+class Subscription:
+    """One watcher's view: envelopes and gaps, in order, until `close`. `Session.subscribe` iterates over it."""
 
     def __init__(self, on_close: Callable[[Subscription], None], length: int = QUEUE_LENGTH, *, after: int = 0) -> None:
         if length < 2:
@@ -48,10 +114,9 @@ class Subscription(SessionWatcher):
         self._on_close = on_close
         self._length = length
         self._queue: deque[Envelope | Gap] = deque()
-        self._wake = asyncio.Event()
+        self._waiting: asyncio.Future[None] | None = None
+        """Set while somebody waits in `more`. A plain future, because a hundred watchers are woken at a time."""
         self._closed = False
-
-    # The session's sink.
 
     def show(self, envelopes: Sequence[Envelope]) -> None:
         """Some more events; makes room if there is none."""
@@ -61,7 +126,7 @@ class Subscription(SessionWatcher):
         else:
             for envelope in envelopes:
                 self._accept(envelope)
-        self._wake.set()
+        self._wake()
 
     def _accept(self, envelope: Envelope) -> None:
         queue = self._queue
@@ -102,18 +167,22 @@ class Subscription(SessionWatcher):
         if not self._closed:
             self._closed = True
             self._on_close(self)
-            self._wake.set()
+            self._wake()
 
-    def __aiter__(self) -> AsyncIterator[Envelope | Gap]:
-        return self
+    def pop(self) -> Envelope | Gap | None:
+        """The next, if there is one."""
+        return self._queue.popleft() if self._queue else None
 
-    async def __anext__(self) -> Envelope | Gap:
-        while not self._queue:
-            if self._closed:
-                raise StopAsyncIteration
-            self._wake.clear()
-            await self._wake.wait()
-        return self._queue.popleft()
+    async def more(self) -> bool:
+        """Wait for more; whether there can be any."""
+        if not self._queue and not self._closed:
+            self._waiting = asyncio.get_running_loop().create_future()
+            await self._waiting
+        return bool(self._queue) or not self._closed
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
 
 
 def _first(item: Envelope | Gap) -> int:

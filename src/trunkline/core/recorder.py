@@ -16,7 +16,7 @@ from typing import Protocol
 
 from trunkline.base import jsontext
 from trunkline.core.events import Checkpointed, Envelope, Event, Failed, Gap, TextDelta, TurnEnded
-from trunkline.core.feed import SessionWatcher, Subscription
+from trunkline.core.feed import SessionWatcher, Subscribers, Subscription
 from trunkline.core.log import EventLog, Restored
 from trunkline.core.state import SessionState
 
@@ -65,6 +65,7 @@ class Recorder:
         self._log = log
         self._clock = clock
         self._redact = redact
+        self._subscribers = Subscribers()
         self._loop = asyncio.get_running_loop()
         self._held: deque[Envelope] = deque()
         """Logged, or about to be, and not yet shown."""
@@ -169,12 +170,19 @@ class Recorder:
     def subscribe(self, length: int) -> Subscription:
         """A watcher of what comes."""
         subscription = Subscription(self._unsubscribe, length, after=self.shown_seq)
-        self.attach(subscription)
+        if not self._subscribers.readers:
+            self.sinks.append(self._subscribers)
+        # What the others have not been given yet is not for one who comes now.
+        self._subscribers.flush()
+        self._subscribers.readers[subscription] = None
+        if self._closed:
+            subscription.close()
         return subscription
 
     def _unsubscribe(self, subscription: Subscription) -> None:
-        with suppress(ValueError):
-            self.sinks.remove(subscription)
+        del self._subscribers.readers[subscription]
+        if not self._subscribers.readers:
+            self.sinks.remove(self._subscribers)
 
     def read(self, since: int, until: int) -> Iterator[Envelope | Gap]:
         """The public events from the log, after one sequence number and up to another."""

@@ -194,9 +194,13 @@ class Session:
                 except ValueError:
                     # The log was closed in the middle.
                     yield Gap(seen + 1, live.after)
-            async for item in live:
-                if (item.last if isinstance(item, Gap) else item.seq) > seen:
-                    yield item
+            is_new = False
+            while await live.more():
+                while (found := live.pop()) is not None:
+                    # Numbers only increase: once one is new, all that follow are.
+                    is_new = is_new or (found.last if isinstance(found, Gap) else found.seq) > seen
+                    if is_new:
+                        yield found
         finally:
             live.close()
 

@@ -4,7 +4,7 @@ it, what was made from it. `exchange.explaining` includes it in its account.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from trunkline.base.values import Value
@@ -35,14 +35,23 @@ class Acts:
         self._database = database
         self._clock = clock
 
+    def act(self, seq: int, what: What, person: str = "", detail: str = "") -> Act:
+        """An act that happens now."""
+        return Act(self._clock(), seq, what, person, detail[:LONGEST_DETAIL])
+
     async def add(self, session: str, seq: int, what: What, person: str = "", detail: str = "") -> None:
         """Note an act. Nothing is noted for a session that no longer exists."""
-        values = (session, self._clock(), seq, what, person, detail[:LONGEST_DETAIL])
+        await self.keep(session, [self.act(seq, what, person, detail)])
+
+    async def keep(self, session: str, acts: Sequence[Act]) -> None:
+        """Note several acts, in order. Nothing is noted for a session that no longer exists."""
 
         def write(tx: Transaction) -> None:
             if tx.one("SELECT id FROM session WHERE id = ?", (session,)) is None:
                 return
-            tx.execute("INSERT INTO act (session, at, seq, what, person, detail) VALUES (?, ?, ?, ?, ?, ?)", values)
+            sql = "INSERT INTO act (session, at, seq, what, person, detail) VALUES (?, ?, ?, ?, ?, ?)"
+            for act in acts:
+                tx.execute(sql, (session, act.at, act.seq, act.what, act.person, act.detail))
             oldest = tx.one(
                 f"SELECT number FROM act WHERE session = ? ORDER BY number DESC LIMIT 1 OFFSET {MOST_KEPT}", (session,)
             )

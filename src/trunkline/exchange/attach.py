@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 
 #: How long a client may take to identify itself. It is a program on this machine, and has that ready.
 HEADER_SECONDS = 10.0
-#: Clients at a time: each is a process of this user, and open files are limited.
-MAX_CLIENTS = 500
+#: Clients at a time: each is a process of this user and needs an open file here; its session needs two more.
+MAX_CLIENTS = 2000
 
 #: Shown instead of an unexpected exception, whose text is only for the log.
 FAILED = "The exchange failed. Its log says why."

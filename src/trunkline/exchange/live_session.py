@@ -28,6 +28,7 @@ from trunkline.core.events import (
 from trunkline.core.faults import BudgetExceeded, Fault, UnknownCall, of_kind
 from trunkline.core.session import Session
 from trunkline.core.turns import State
+from trunkline.exchange.acts import Act, Acts
 from trunkline.exchange.approvals import AlreadyDecided, Approval, ApprovalStore, digest
 from trunkline.exchange.budgets import SessionMeter
 from trunkline.exchange.directory import AgentEntry
@@ -37,6 +38,11 @@ logger = logging.getLogger(__name__)
 
 #: Kinds of faults that are about the agent, not about the request.
 ILL = frozenset({"agent", "crashed", "timeout", "internal"})
+
+#: The events that concern the rows and the timer. The others are skipped: most are words, and there are thousands.
+_NOTED = frozenset(
+    {Failed, ToolAnswered, ToolCancelled, ToolFinished, ToolRequested, ToolStarted, TurnEnded, TurnStarted}
+)
 
 Told = Callable[[Approval], None]
 #: Called when a session was removed.
@@ -73,6 +79,8 @@ class LiveSession:
         self._told = told
         self._loop = asyncio.get_running_loop()
         self._rows: deque[Work] = deque()
+        self._done: list[Act] = []
+        """What clients did and is not noted yet."""
         self._writing: asyncio.Task[None] | None = None
         self._asked = {request.call_id: digest(request) for request in session.waiting}
         """The calls that await a person, as they were shown: without secrets, unlike the agent's own."""
@@ -147,9 +155,16 @@ class LiveSession:
             self._write(lambda: _set(reached))
             await reached.wait()
 
-    def write_row(self, work: Work) -> None:
-        """Write one more row, after those already queued."""
-        self._write(work)
+    def note(self, act: Act, acts: Acts) -> None:
+        """Note what somebody did, after the rows already queued, together with everything else that is done until then:
+        a hundred clients may come and go at once."""
+        self._done.append(act)
+        if len(self._done) == 1:
+            self._write(lambda: self._keep(acts))
+
+    async def _keep(self, acts: Acts) -> None:
+        done, self._done = self._done, []
+        await acts.keep(self.id, done)
 
     async def close(self) -> None:
         """End the turn in progress, and close the agent."""
@@ -169,7 +184,8 @@ class LiveSession:
         """Update the rows and the timer."""
         self.touch()
         for envelope in envelopes:
-            self._note(envelope.turn, envelope)
+            if type(envelope.event) in _NOTED:
+                self._note(envelope.turn, envelope)
 
     async def drain(self) -> None:
         """Nobody waits for rows."""

@@ -127,7 +127,7 @@ def storable(message: UserMessage) -> UserMessage:
 def begun_in(log: EventLog, queued: Sequence[QueuedMessage]) -> list[tuple[int, UserMessage]]:
     """Messages in the log whose rows do not say so, with their turns: a process died between the two."""
     wanted = {each.message.id for each in queued}
-    events = log.read(min(each.seq for each in queued)) if queued else iter(())
+    events = log.read(min(each.seq for each in queued))
     return [
         (item.turn, item.event.message)
         for item in events

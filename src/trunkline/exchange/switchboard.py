@@ -243,10 +243,9 @@ class Switchboard:
         return row
 
     def _note(self, live: LiveSession, what: What, by: str, detail: str = "") -> None:
-        """Write after the rows that the session has queued; nothing for a session that is closed."""
-        seq = live.session.seq
+        """Note what somebody did; nothing for a session that is closed."""
         if live.session.status is not State.CLOSED:
-            live.write_row(lambda: self.acts.add(live.id, seq, what, by, detail))
+            live.note(self.acts.act(live.session.seq, what, by, detail), self.acts)
 
     # Messages.
 
@@ -363,8 +362,9 @@ class Switchboard:
         meter = self.budgets.meter(entry.name, row.id, getattr(getattr(agent, "settings", None), "prices", None))
         own: Redactor | None = getattr(agent, "redactor", None)
         try:
-            for turn, message in await asyncio.to_thread(begun_in, log, queued):
-                await self.messages.began(row.id, turn, message)
+            if queued:
+                for turn, message in await asyncio.to_thread(begun_in, log, queued):
+                    await self.messages.began(row.id, turn, message)
             session = await Session.open(
                 agent,
                 log,

@@ -17,10 +17,11 @@ from tests.support.loop import until
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base import asgi
 from trunkline.core.events import Failed, Notice, TextDelta, ThinkingDelta, ToolRequested, TurnEnded
+from trunkline.core.feed import FEW
 from trunkline.core.turns import State
 from trunkline.core.usage import Usage
 from trunkline.exchange.api import events
-from trunkline.exchange.api.broadcast import BACKLOG_BYTES, FEW
+from trunkline.exchange.api.broadcast import BACKLOG_BYTES
 from trunkline.exchange.api.event_form import NAMES
 
 

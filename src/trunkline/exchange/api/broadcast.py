@@ -7,7 +7,6 @@ a gap.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import chain
@@ -15,20 +14,12 @@ from typing import Protocol
 
 from trunkline.base.values import Value
 from trunkline.core.events import Envelope, Gap
-from trunkline.core.feed import PASSING, SessionWatcher
+from trunkline.core.feed import PASSING, Fanout
 from trunkline.core.session import Session
 from trunkline.exchange.api.event_form import encode, encode_gap
 
 #: What is kept for a reader that is behind: a minute of a fast model's words.
 BACKLOG_BYTES = 1024 * 1024
-
-#: So many readers get every word at once.
-FEW = 4
-#: With more of them, what comes right after other words waits for its neighbours, so long for each reader: some three
-#: times of what it takes to send to it.
-REST_FOR_EACH = 0.000_03
-#: And no longer than this. Well within the 5 ms that the exchange may add to an event's way.
-LONGEST_REST = 0.003
 
 
 class StreamPiece(Value, hot=True):
@@ -123,71 +114,44 @@ class EventStreamReader(Protocol):
         """There will be no more."""
 
 
-class Broadcast(SessionWatcher):
-    """The events of one session at work, from now until it is closed or the last reader leaves.
-
-    What comes after a pause is handed on at once. What follows soon waits until the readers have had a rest: to send
-    one word to a hundred of them costs far more than the word.
-    """
+class Broadcast(Fanout[EventStreamReader]):
+    """The events of one session at work, from now until it is closed or the last reader leaves."""
 
     def __init__(self, session: Session, over: Callable[[], None]) -> None:
         """`over` is called when it has ended."""
+        super().__init__()
         self._session = session
-        self._last = session.shown
-        self._readers: dict[EventStreamReader, None] = {}
-        self._pieces: list[StreamPiece] = []
-        self._loop = asyncio.get_running_loop()
-        self._rested = 0.0
-        """When the readers have had their rest, by the loop's clock."""
-        self._flushing: asyncio.TimerHandle | None = None
         self._over = over
         self.is_over = False
         session.attach(self)
 
     def join(self, reader: EventStreamReader) -> int:
         """Give a reader what comes; the number of the event after which that begins."""
-        self._flush()
+        self.flush()
         if self.is_over:
             reader.ended()
         else:
-            self._readers[reader] = None
-        return self._last
+            self.readers[reader] = None
+        return self._session.shown
 
     def leave(self, reader: EventStreamReader) -> None:
         """Give it nothing more."""
-        self._readers.pop(reader, None)
-        if not self._readers:
+        self.readers.pop(reader, None)
+        if not self.readers:
             self.close()
 
-    # The session's sink.
-
-    def show(self, envelopes: Sequence[Envelope]) -> None:
-        """Some more events."""
-        self._last = envelopes[-1].seq
-        self._pieces += [piece(self._session.id, envelope) for envelope in envelopes]
-        if self._flushing is None:
-            if self._loop.time() >= self._rested:
-                self._flush()
-            else:
-                self._flushing = self._loop.call_at(self._rested, self._flush)
+    def hand_on(self, envelopes: Sequence[Envelope]) -> None:
+        """The same bytes for all."""
+        chunk = StreamChunk([piece(self._session.id, envelope) for envelope in envelopes])
+        for reader in self.readers:
+            reader.give(chunk)
 
     def close(self) -> None:
         """There will be no more, or nobody is there who would read it."""
         if not self.is_over:
             self.is_over = True
             self._session.detach(self)
-            self._flush()
+            self.flush()
             self._over()
-            for reader in tuple(self._readers):
+            for reader in tuple(self.readers):
                 reader.ended()
-
-    def _flush(self) -> None:
-        if self._flushing is not None:
-            self._flushing.cancel()
-            self._flushing = None
-        if self._pieces:
-            chunk, self._pieces = StreamChunk(self._pieces), []
-            for reader in self._readers:
-                reader.give(chunk)
-            if (many := len(self._readers)) > FEW:
-                self._rested = self._loop.time() + min(LONGEST_REST, many * REST_FOR_EACH)

@@ -105,7 +105,7 @@ class EventStream(Response):
         self._wake = asyncio.Event()
         self._write_now: WriteNow = never
         self._is_waiting = False
-        """Whether it has sent all there was, and waits for more."""
+        """Whether everything has been sent and the task waits for more."""
         self._is_fed = False
         """Whether more may come from the session as it is now at work."""
         self._over = False
@@ -116,7 +116,7 @@ class EventStream(Response):
     # A reader of a broadcast.
 
     def give(self, chunk: StreamChunk) -> None:
-        """Some more events: sent on the spot to a reader that keeps up, which costs a fraction of waking its task."""
+        """More events. A reader that keeps up gets them directly: waking its task would cost several times as much."""
         self._since = chunk.pieces[-1].last
         if self._is_unknown:
             self.end()
