@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from trunkline.base import jsontext
 
@@ -54,6 +54,12 @@ _FILE = r"(?s)(?:/|~/|\.\.?/|[A-Za-z]:\\).*\.\w{1,5}"
 def environment_secrets(environ: Mapping[str, str]) -> set[str]:
     """The secret values in an environment, by the rule above."""
     return {secret for name, value in environ.items() for secret in _secrets_of(name, value) if _is_secret(secret)}
+
+
+def withhold(names: Iterable[str]) -> None:
+    """Take variables out of our environment, which the programs of agents inherit, once their values are known."""
+    for name in names:
+        os.environ.pop(name, None)
 
 
 def names_a_secret(name: str) -> bool:

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Sequence
 from typing import Any
 
+from trunkline.base.environ_secrets import withhold
 from trunkline.base.signals import handled
 from trunkline.base.writing import write_or_drop
 from trunkline.chat.bridge import Bridge
@@ -39,7 +40,8 @@ async def run(settings: BridgeSettings, names: Sequence[str]) -> int:
     opener = Opener(settings)
     senders = senders_of(settings, names)
     platforms = [made(name, settings, senders) for name in names]
-    _hide(settings, names)
+    # They have their tokens by now.
+    withhold(variables(settings, names))
     log_to_stderr(opener.redactor)
     ends = _Ends()
     terminals = [each for each in platforms if isinstance(each, OnStandardOutput)]
@@ -59,12 +61,6 @@ async def run(settings: BridgeSettings, names: Sequence[str]) -> int:
         await asyncio.gather(*(_closed(bridge) for bridge in bridges))
         store.close()
     return ends.code if ends.code is not None else EXIT_FAILED if failed else 0
-
-
-def _hide(settings: BridgeSettings, names: Sequence[str]) -> None:
-    """The platforms have their tokens by now: the agents, which inherit our environment, must not have them."""
-    for name in variables(settings, names):
-        os.environ.pop(name, None)
 
 
 def _keep_off(terminals: Sequence[OnStandardOutput]) -> None:

@@ -89,7 +89,7 @@ agent = "echo"
 # An observer reads, a talker writes messages, an approver decides, an admin does the rest.
 [people.{answers.person}]
 role = "admin"
-# The SHA-256 of the token. Or keep the token in a variable: token_env = "MY_TOKEN"
+# The SHA-256 of the token. Or keep the token in a variable (token_env = "MY_TOKEN") or in the keyring (token_keyring).
 token_sha256 = "{digest}"
 """
 

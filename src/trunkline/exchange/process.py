@@ -20,6 +20,7 @@ from typing import Any
 from trunkline.base import asgi, local_socket
 from trunkline.base.config_file import ConfigFileError, read_toml
 from trunkline.base.config_problems import Problem
+from trunkline.base.environ_secrets import withhold
 from trunkline.base.exchange_home import API_SOCKET
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.starting import cannot_listen, lacks_package
@@ -94,7 +95,7 @@ class ExchangeProcess:
         await asyncio.to_thread(self._write, self._path)
         self._file.taken()
         settings = await asyncio.to_thread(config.read, self._path, self._environ)
-        _hide(settings)
+        withhold(settings.variables)
         with alone(settings.home):
             async with Exchange.opened(settings, environ=self._environ, wait=False) as exchange:
                 self._exchange = exchange
@@ -116,7 +117,7 @@ class ExchangeProcess:
             self._file.taken()
             settings = await asyncio.to_thread(config.read, self._path, self._environ)
             self._check_change(exchange.settings, settings)
-            _hide(settings)
+            withhold(settings.variables)
             await exchange.take_up(settings)
             if self._wires is not None:
                 await self._wires.take_up(settings.wires)
@@ -212,12 +213,6 @@ class ExchangeProcess:
             await self.reload()
         except Fault as fault:
             self._say(f"`{self._path}` was not loaded, and nothing changes:\n{fault}")
-
-
-def _hide(settings: ExchangeSettings) -> None:
-    """Take the secrets of wires and people out of the environment: the programs of agents inherit it."""
-    for name in settings.variables:
-        os.environ.pop(name, None)
 
 
 def _local(home: str) -> socket.socket:
