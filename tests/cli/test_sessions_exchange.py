@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.exchange_api import answering
+from tests.support.exchange_api import Asked, answering
 from tests.support.invoked import invoke
 from trunkline.cli.sessions import command
 
@@ -41,3 +41,28 @@ def test_without_an_exchange_they_exit_1(arguments: tuple[str, ...]) -> None:
     done = invoke(command, *arguments)
     assert done.exit_code == 1
     assert "No exchange is running here" in done.stderr
+
+
+KNOWN = {"sessions": [{"id": "ab-2"}, {"id": "ab-1"}, {"id": "c"}]}
+
+
+def knows(asked: Asked) -> tuple[int, object]:
+    if asked.method == "GET":
+        return 200, KNOWN
+    if asked.path in ("/api/sessions/ab-1/fork", "/api/sessions/ab-2/fork"):
+        return 200, MADE
+    return 404, {"error": {"code": "session_not_found", "message": "There is no session `x` here."}}
+
+
+@pytest.mark.parametrize(
+    ("said", "path"), [("ab-1", "ab-1"), ("ab-2", "ab-2"), ("latest", "ab-2"), ("ab", None), ("x", None)]
+)
+def test_the_beginning_of_an_id_is_enough_if_no_other_begins_so(home: Path, said: str, path: str | None) -> None:
+    with answering(home, knows) as asked:
+        done = invoke(command, "fork", said)
+    if path is None:
+        assert done.exit_code == 1
+        told = "The ids of 2 sessions begin with `ab`." if said == "ab" else "There is no session `x` here."
+        assert told in done.stderr
+    else:
+        assert (done.exit_code, asked[-1].path) == (0, f"/api/sessions/{path}/fork")

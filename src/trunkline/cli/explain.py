@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from html import escape
 from typing import Any
-from urllib.parse import quote
 
 import click
 
@@ -35,14 +34,14 @@ _STYLE = (
 @explained
 def command(session: str, form: str | None) -> None:
     """Tell what happened in the session SESSION of the exchange: who said, asked, decided and stopped what, over all
-    wires and processes, and why each turn ended.
+    wires and processes, and why each turn ended. The beginning of its id is enough; `latest` is the newest.
 
     \b
     Examples:
       trunkline explain 0199f3c2
       trunkline explain 0199f3c2 --html > session.html
     """
-    story = local_exchange.request("GET", f"/api/sessions/{quote(session, safe='')}/explanation")
+    story = local_exchange.of_session("GET", session, "explanation")
     if form == "json":
         click.echo(jsontext.dumps(story))
     else:

@@ -13,12 +13,14 @@ from typing import Any
 from trunkline.base import exchange_home, jsontext, local_socket, paths
 from trunkline.base.config_file import ConfigFileError
 from trunkline.base.exchange_home import API_SOCKET
-from trunkline.core.faults import AgentFailed, ConfigError
+from trunkline.core.faults import AgentFailed, ConfigError, SessionNotFound
 
 #: An exchange that does not let us in by then is as good as gone.
 CONNECT_SECONDS = 0.8
 #: How long an answer may take: agents may have to be started for it.
 ANSWER_SECONDS = 60.0
+#: Of so many sessions, the newest, the beginning of an id is enough: as many as the API lists at once.
+LOOKED_THROUGH = 1000
 #: How often whoever waits looks whether the exchange is stopped: so that it is told within a second.
 LOOK_SECONDS = 0.5
 
@@ -111,3 +113,28 @@ def request(method: str, path: str, body: Mapping[str, Any] | None = None, *, se
         message = str(named.get("message") or f"The exchange answered with the status {status}.")
         raise ExchangeRefused(str(named.get("code") or status), message, said if isinstance(said, dict) else {})
     return said
+
+
+def of_session(method: str, session: str, what: str, body: Mapping[str, Any] | None = None) -> Any:
+    """What the API answers about a session: that of the id, the only one whose id begins so, or, for `latest`, the
+    newest.
+
+    Raises:
+        ConfigError: no exchange runs here, or there is no such session, or there are several.
+        AgentFailed: it went away, or did not answer in time.
+    """
+    from urllib.parse import quote
+
+    try:
+        return request(method, f"/api/sessions/{quote(session, safe='')}/{what}", body)
+    except ExchangeRefused as refused:
+        if refused.code != SessionNotFound.kind:
+            raise
+        known = [str(each["id"]) for each in request("GET", f"/api/sessions?limit={LOOKED_THROUGH}")["sessions"]]
+        found = known[:1] if session == "latest" else [id for id in known if id.startswith(session)]
+        if len(found) > 1:
+            told = f"The ids of {len(found)} sessions begin with `{session}`."
+            raise ConfigError(told, hint="Give more of it.") from None
+        if not found:
+            raise
+        return request(method, f"/api/sessions/{quote(found[0], safe='')}/{what}", body)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from typing import Any
-from urllib.parse import quote
 
 import click
 
@@ -34,7 +33,7 @@ _LEFT_OUT = {
 @click.option("--json", "as_json", is_flag=True, help="With -o: report in JSON what was written.")
 @explained
 def command(session: str, output: str | None, as_json: bool) -> None:
-    """Write the session SESSION of the exchange as a script.
+    """Write the session SESSION of the exchange as a script. The beginning of its id is enough; `latest` is the newest.
 
     The agent `scripted` plays it, on every wire and without a model; so does `trunkline replay`. The script is JSON,
     which is YAML as well. What it cannot say is left out, and told.
@@ -45,7 +44,7 @@ def command(session: str, output: str | None, as_json: bool) -> None:
       trunkline replay talk.yaml
       trunkline agent --json-stream --agent scripted:talk.yaml
     """
-    found = local_exchange.request("GET", f"/api/sessions/{quote(session, safe='')}/script")
+    found = local_exchange.of_session("GET", session, "script")
     text = as_file(found["script"])
     if output is None:
         click.echo(text)

@@ -269,7 +269,7 @@ def fork(session: str, at: int | None, as_json: bool) -> None:
 @_as_json
 @explained
 def handover(session: str, to: str, as_json: bool) -> None:
-    """Hand the session over to another agent with SESSION of the exchange that runs here.
+    """Let another agent go on with SESSION of the exchange that runs here.
 
     It is told what was said, what tools gave and which files were touched, in a new session; the old one stays. Prints
     `{"id", "agent"}` of the new session.
@@ -278,9 +278,7 @@ def handover(session: str, to: str, as_json: bool) -> None:
 
 
 def _made(session: str, how: str, body: dict[str, Any]) -> None:
-    from urllib.parse import quote
-
     from trunkline.cli import local_exchange
 
-    made = local_exchange.request("POST", f"/api/sessions/{quote(session, safe='')}/{how}", body)
+    made = local_exchange.of_session("POST", session, how, body)
     click.echo(jsontext.dumps({"id": made["id"], "agent": made["agent"]}))
