@@ -37,8 +37,7 @@ from tests.support.provider_streams import (
     openai_text,
     openai_tool_calls,
 )
-
-_HEAD_LIMIT = 1024 * 1024
+from tests.support.stub_server import StubServer
 
 
 class Gate:
@@ -104,42 +103,15 @@ class Reply:
 Answerer = Callable[[Request], Reply]
 
 
-class StubProvider:
+class StubProvider(StubServer):
     """The server. Everything is played in the loop that entered it."""
 
     def __init__(self, default: Answerer | None = None, *, tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(tls)
         self.default = default
-        self._tls = tls
         self.requests: list[Request] = []
         self._replies: list[Reply | Answerer] = []
-        self._server: asyncio.Server | None = None
         self._connections = 0
-        self._tasks: set[asyncio.Task[None]] = set()
-        self.port = 0
-
-    @property
-    def url(self) -> str:
-        """Where it is, without a path."""
-        return f"{'http' if self._tls is None else 'https'}://127.0.0.1:{self.port}"
-
-    async def __aenter__(self) -> StubProvider:
-        self._server = await asyncio.start_server(
-            self._accept, "127.0.0.1", self.port, limit=_HEAD_LIMIT, ssl=self._tls
-        )
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.stop()
-
-    async def stop(self) -> None:
-        """Cut every connection and take no more; the port is refused from here on."""
-        assert self._server is not None
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
 
     def play(self, reply: Reply | Answerer) -> None:
         """The next reply, or what makes it out of the request."""
@@ -174,20 +146,9 @@ class StubProvider:
 
     _arrival: asyncio.Future[None] | None = None
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connections += 1
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
-            await self._serve(reader, writer, self._connections)
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
-        finally:
-            self._tasks.discard(task)
-            writer.transport.abort()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: int) -> None:
+        connection = self._connections
         while True:
             request = await _read(reader, connection)
             self.requests.append(request)

@@ -21,12 +21,12 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.stub_server import StubServer
 from tests.support.telegram_world import Json, No, Upload, World
 
 #: What a test waits for need not be the server's doing.
 LOOK_SECONDS = 0.05
 
-_HEAD_LIMIT = 1024 * 1024
 
 Trouble = Callable[[], Any]
 
@@ -55,43 +55,20 @@ class _Raw(Exception):
         self.body = body
 
 
-class TelegramServer:
+class TelegramServer(StubServer):
     """The server. `world` is what it keeps; a second one with the same world is the server after a restart."""
 
     def __init__(self, world: World | None = None, token: str = "4200:AAE_test-token-0123456789abcdefghi") -> None:
+        super().__init__()
         self.world = world or World()
         self.world.changed = self._changed
         self.token = token
-        self.port = 0
         self.calls: list[Call] = []
         self.polling = 0
         self._troubles: dict[str, list[tuple[bool, Trouble]]] = {}
         self._held: dict[str, asyncio.Event] = {}
         self._poll: asyncio.Event | None = None
         self._news = asyncio.Event()
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    async def __aenter__(self) -> TelegramServer:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port, limit=_HEAD_LIMIT)
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.stop()
-
-    async def stop(self) -> None:
-        """Cut every connection and take no more."""
-        assert self._server is not None
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
 
     async def until(self, condition: Callable[[], object]) -> None:
         """Wait until something holds: looks whenever the server has done something, and once in a while."""
@@ -155,20 +132,12 @@ class TelegramServer:
         if self._poll is not None:
             self._poll.set()
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
-            while True:
-                await self._serve(reader, writer)
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError, _Dropped):
-            pass
-        finally:
-            self._tasks.discard(task)
-            writer.transport.abort()
-
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(_Dropped):
+            while True:
+                await self._serve_one(reader, writer)
+
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         first, *lines = head.rstrip("\r\n").split("\r\n")
         target = first.split(" ")[1]

@@ -6,19 +6,18 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.tryll_asking import TryllAsking
 from trunkline.agents.graph.hosting import LocalGraphHost, Models, Voices
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import Framer, decode, encode, frame
 from trunkline.wires.tryll.serve import ServerSettings, TryllServer
 
-T = TypeVar("T", bound=m.Message)
 
-
-class Peer:
+class Peer(TryllAsking):
     """One connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -40,17 +39,6 @@ class Peer:
                 return None
             self._frames += self._framer.feed(data)
         return decode(self._frames.pop(0))
-
-    async def get(self, kind: type[T]) -> T:
-        """The next message, of this kind. How far the server is, which it tells if it is slow, is passed over."""
-        while isinstance(found := await self.hear(), m.DownloadProgress) and kind is not m.DownloadProgress:
-            pass
-        assert isinstance(found, kind), found
-        return found
-
-    async def ask(self, request: m.Message, kind: type[T]) -> T:
-        self.say(request)
-        return await self.get(kind)
 
     async def refused(self, request: m.Message) -> int:
         """The number of the error, which is about this request."""

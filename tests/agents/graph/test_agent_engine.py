@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 
@@ -28,17 +27,6 @@ from trunkline.core.usage import Usage
 from trunkline.models.engines import ChatMessage, Prompt, Slot
 from trunkline.models.sampling import DEFAULT_SAMPLING
 from trunkline.wires.tryll import messages as m
-
-
-@pytest.fixture
-def fakes() -> FakeAgents:
-    return FakeAgents()
-
-
-@pytest.fixture
-async def peer(tmp_path: Path, fakes: FakeAgents) -> AsyncIterator[Peer]:
-    async with stage(tmp_path, fakes) as made:
-        yield made
 
 
 @pytest.mark.parametrize("engine", [m.InferenceEngine.MOCK, m.InferenceEngine.LLAMA_CPP, m.InferenceEngine.OPEN_VINO])

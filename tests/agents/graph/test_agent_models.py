@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.agents.graph.fake_agents import FakeAgents, problem, stage
+from tests.agents.graph.fake_agents import FakeAgents, problem
 from tests.support.loop import until
 from tests.support.tryll_served import Peer, echo, served
 from trunkline.agents.graph import agent_models
@@ -18,17 +17,6 @@ from trunkline.core.faults import ConfigError, ProviderError
 from trunkline.models.engines import ChatMessage, Prompt, Slot
 from trunkline.models.sampling import DEFAULT_SAMPLING
 from trunkline.wires.tryll import messages as m
-
-
-@pytest.fixture
-def fakes() -> FakeAgents:
-    return FakeAgents()
-
-
-@pytest.fixture
-async def peer(tmp_path: Path, fakes: FakeAgents) -> AsyncIterator[Peer]:
-    async with stage(tmp_path, fakes) as made:
-        yield made
 
 
 async def test_a_conversation_ends_when_the_last_of_its_nodes_lets_go(tmp_path: Path) -> None:

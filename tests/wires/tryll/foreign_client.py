@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from struct import pack, unpack
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.tryll_asking import TryllAsking
 from tests.wires.tryll import foreign
 from trunkline.wires.tryll import messages as m
-
-T = TypeVar("T", bound=m.Message)
 
 MAX_FRAME = 1 << 20
 
@@ -27,7 +26,7 @@ class Somewhere(Protocol):
     def port(self) -> int: ...
 
 
-class Foreigner:
+class Foreigner(TryllAsking):
     """One connection. Nothing of ours encodes, decodes or frames what it says and hears."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -52,17 +51,6 @@ class Foreigner:
             (length,) = unpack("<I", head)
             assert 0 < length <= MAX_FRAME
             return foreign.read(await self.reader.readexactly(length))
-
-    async def get(self, kind: type[T]) -> T:
-        """The next message, of this kind. How far the server is, which it tells if it is slow, is passed over."""
-        while isinstance(found := await self.hear(), m.DownloadProgress) and kind is not m.DownloadProgress:
-            pass
-        assert isinstance(found, kind), found
-        return found
-
-    async def ask(self, request: m.Message, kind: type[T]) -> T:
-        self.say(request)
-        return await self.get(kind)
 
     async def refused(self, request: m.Message) -> m.ErrorResponse:
         """The error, which is about this request and can be shown to people."""
