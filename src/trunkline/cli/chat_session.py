@@ -29,6 +29,7 @@ from trunkline.store.waiting import until_free
 
 if TYPE_CHECKING:
     from trunkline.agents.coder.settings import CoderSettings
+    from trunkline.cli.remote_session import RemoteSession
     from trunkline.cli.talk_voice import TerminalVoice
 
 
@@ -141,6 +142,7 @@ class TerminalSession:
         self.model: str | None = settings.model.model if settings else opened.options.get("model") or default
         """As far as it is known: what prices are looked up by."""
         self.kept = kept
+        self._remote: RemoteSession | None = None
         self._prices = settings.prices if settings else {}
 
     @classmethod
@@ -211,7 +213,19 @@ class TerminalSession:
         session = cast("Session", remote)
         for sink in options.sinks:
             session.attach(sink)
-        return cls(session, opened._replace(agent=AgentElsewhere(remote.agent)), kept=True)
+        talk = cls(session, opened._replace(agent=AgentElsewhere(remote.agent)), kept=True)
+        talk._remote = remote
+        return talk
+
+    @property
+    def joined(self) -> bool:
+        """Whether others may be in it, too, and a turn of theirs is in progress."""
+        return self._remote is not None and self._remote.turn > 0
+
+    @property
+    def gone(self) -> Fault | None:
+        """Why it can be used no more, if it lived in an exchange that is gone."""
+        return None if self._remote is None else self._remote.fault
 
     async def close(self) -> None:
         """End it. A session in which nothing was said is not kept."""

@@ -67,7 +67,8 @@ class RemoteSession:
         self._answered: set[str] = set()
         """The calls that were answered here."""
         self._news = asyncio.Event()
-        self._fault: Fault | None = None
+        self.fault: Fault | None = None
+        """Why there is no exchange any more."""
         self._was_awaited = False
         """Whether something was awaited when the exchange went away."""
         self._listening: asyncio.Task[None] | None = None
@@ -98,14 +99,14 @@ class RemoteSession:
     @property
     def status(self) -> State:
         """Where the session is in its turn."""
-        if self._fault is not None:
+        if self.fault is not None:
             return State.CLOSED
         return State.AWAITING_APPROVAL if self.waiting else State.RUNNING if self.turn else State.IDLE
 
     @property
     def is_awaited(self) -> bool:
         """Whether something that was said here has no end yet: turns of others may end before that."""
-        return self._fault is None and bool(self._replies or self._sent or self._own)
+        return self.fault is None and bool(self._replies or self._sent or self._own)
 
     @property
     def waiting(self) -> tuple[ToolRequested, ...]:
@@ -121,8 +122,11 @@ class RemoteSession:
     # What the terminal calls.
 
     def attach(self, sink: Sink) -> None:
-        """Show every later event to a sink."""
+        """Show every later event to a sink, and first who has asked for what is in progress."""
         self._sinks.append(sink)
+        begun = self.state.open_turns.get(self.turn)
+        if begun is not None and self.turn not in self._own:
+            sink.show([Envelope(self.id, 0, self.turn, 0.0, Notice(_said(begun.message)))])
 
     def detach(self, sink: Sink) -> None:
         """Stop showing."""
@@ -182,8 +186,8 @@ class RemoteSession:
         """
         while self._replies or self._sent or self._own:
             await self._change()
-        if self._fault is not None and self._was_awaited:
-            raise self._fault
+        if self.fault is not None and self._was_awaited:
+            raise self.fault
 
     async def close(self, *, keep_unused: bool = True) -> None:
         """Leave. The session goes on."""
@@ -209,8 +213,8 @@ class RemoteSession:
 
     def _send(self, command: AttachedCommand) -> asyncio.Future[int | None]:
         future: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
-        if self._fault is not None:
-            future.set_exception(self._fault)
+        if self.fault is not None:
+            future.set_exception(self.fault)
             return future
         self._replies.append(future)
         if self._looking is None:
@@ -224,7 +228,7 @@ class RemoteSession:
 
     def _look(self) -> None:
         self._looking = None
-        if self._fault is not None or not self._replies:
+        if self.fault is not None or not self._replies:
             return
         try:
             local_exchange.check_runs(self._writer.get_extra_info("socket"))
@@ -235,8 +239,8 @@ class RemoteSession:
             self._look_later()
 
     async def _change(self) -> None:
-        if self._fault is not None:
-            raise self._fault
+        if self.fault is not None:
+            raise self.fault
         self._news.clear()
         await self._news.wait()
 
@@ -257,20 +261,16 @@ class RemoteSession:
 
     def _broke(self, fault: Fault) -> None:
         """There is no exchange any more: whoever waits for something hears so. Only the first time counts."""
-        if self._fault is not None:
+        if self.fault is not None:
             return
-        self._fault = fault
+        self.fault = fault
         self._was_awaited = bool(self._replies or self._sent or self._own)
         while self._replies:
             reply = self._replies.popleft()
             if not reply.done():
                 reply.set_exception(fault)
-        if self._own:
-            # Their end would be awaited for ever.
-            self._show(Failed(fault.kind, str(fault), fault.retryable))
-            self._show(TurnEnded("unknown"))
-        else:
-            self._show(Notice(str(fault)))
+        # The end of a turn would be awaited for ever. Why that is, whoever talks here is told once, by `fault`.
+        self._show(TurnEnded("unknown"))
         self._news.set()
 
     def _take(self, data: bytes) -> None:
@@ -361,12 +361,13 @@ class RemoteSession:
         elif fault is not None:
             self._sent.pop(id, None)
         if isinstance(fault, Fault):
-            self._show(Failed(fault.kind, str(fault), fault.retryable))
+            if fault is not self.fault:
+                self._show(Failed(fault.kind, str(fault), fault.retryable))
             self._show(TurnEnded("error"))
 
     def _tell_refusal(self, reply: asyncio.Future[int | None]) -> None:
         fault = reply.exception() if not reply.cancelled() else None
-        if isinstance(fault, Fault) and self._fault is None:
+        if isinstance(fault, Fault) and self.fault is None:
             self._show(Notice(str(fault)))
 
     def _show(self, event: Event) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.cli.terminal.chat_terminal import CTRL_C, CTRL_D, ENTER, ESCAPE, PROMPT, SHIFT_TAB, ChatTerminal
 from trunkline.base import paths
 from trunkline.cli import shelf
-from trunkline.cli.chat_session import ChatOptions
+from trunkline.cli.chat_session import ChatOptions, TerminalSession
 from trunkline.cli.talk_voice import TerminalVoice
 from trunkline.cli.terminal.conversation import TerminalConversation, on_terminal
 from trunkline.core.events import Envelope, ToolCancelled, TurnEnded, UserMessage
@@ -578,6 +578,8 @@ async def test_what_is_said_aloud_is_no_command_and_names_no_file(monkeypatch: p
     monkeypatch.setattr(TerminalConversation, "_show_news", lambda self: None)
     chat = TerminalConversation.__new__(TerminalConversation)
     chat._options, chat._leaving, chat.workspace = ChatOptions(quiet=True), False, "/"
+    chat._talk = TerminalSession.__new__(TerminalSession)
+    chat._talk._remote = None
     _, chat.view = on_terminal()
     await chat.run()
     assert answered == [UserMessage("/mode yolo"), UserMessage("read @/etc/passwd"), UserMessage("/exit")]

@@ -73,6 +73,13 @@ class Chat(Protocol):
     def use_model(self, name: str) -> None:
         """Count by another model's prices from now on."""
 
+    async def listed(self) -> Sequence[SessionInfo] | None:
+        """The newest sessions of the exchange, if this one lives there; None: it is kept here, with others.
+
+        Raises:
+            Fault: it does not tell.
+        """
+
     async def switch(self, resume: str | None) -> None:
         """Go on with another session, or with a new one.
 
@@ -117,7 +124,8 @@ async def _clear(chat: Chat, argument: str) -> None:
 
 
 async def _sessions(chat: Chat, argument: str) -> None:
-    found = sessions_of(chat.workspace)
+    elsewhere = await chat.listed()
+    found = sessions_of(chat.workspace) if elsewhere is None else elsewhere
     if not found:
         chat.view.note("No sessions are kept here yet.")
         return
@@ -127,7 +135,7 @@ async def _sessions(chat: Chat, argument: str) -> None:
     for number, info in enumerate(found, 1):
         here = info.id == chat.session.id
         style = "bold" if here else ""
-        title = "(this one)" if here else _title(info.id)
+        title = "(this one)" if here else _title(info.id) if elsewhere is None else f"{info.agent}: {info.id}"
         table.add_row(
             Text(str(number), "cyan"),
             Text(when(info.updated)[:-3], "dim"),
@@ -141,7 +149,9 @@ async def _resume(chat: Chat, argument: str) -> None:
     if not argument:
         await _sessions(chat, argument)
         return
-    await chat.switch(_chosen(argument, chat.workspace))
+    elsewhere = await chat.listed()
+    here = elsewhere is None
+    await chat.switch(_chosen(argument, chat.workspace) if here else _chosen_there(argument, elsewhere or ()))
 
 
 async def _mode(chat: Chat, argument: str) -> None:
@@ -308,6 +318,15 @@ def _chosen(argument: str, workspace: str) -> str:
         return found[0].id if found else argument
     numbered = {str(number): info.id for number, info in enumerate(found, 1)}
     return numbered[argument] if argument in numbered else shelf.named(argument)
+
+
+def _chosen_there(argument: str, found: Sequence[SessionInfo]) -> str:
+    """The same for sessions of the exchange, which says itself whether there is one of that id."""
+    if argument == shelf.LATEST and found:
+        return found[0].id
+    numbered = {str(number): info.id for number, info in enumerate(found, 1)}
+    begins = [info.id for info in found if info.id.startswith(argument)]
+    return numbered.get(argument) or (begins[0] if len(begins) == 1 else argument)
 
 
 def _title(session: str) -> str:

@@ -26,11 +26,12 @@ from trunkline.cli.terminal import commands, words
 from trunkline.cli.terminal.paint import encoding_of, painter_for, writer_to
 from trunkline.cli.terminal.prompt import InputPrompt
 from trunkline.cli.terminal.screen import Screen
-from trunkline.cli.terminal.turn import FRAME_SECONDS, TerminalTurn
+from trunkline.cli.terminal.turn import TerminalTurn
 from trunkline.cli.terminal.view import View
 from trunkline.cli.wrapping import commands_apart
 from trunkline.core.events import Envelope, Event, Notice, TurnEnded, TurnStarted, UserMessage
 from trunkline.core.faults import Fault
+from trunkline.core.log import SessionInfo
 from trunkline.core.session import Session
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ class TerminalConversation:
         self._typed = ""
         self._last_key = 0.0
         """When a key was last pressed during an answer: whoever types on while the next begins is not answering."""
+        self._needed = asyncio.Event()
         self._screen, self.view = on_terminal()
         self.view.traces = options.trace
         self._prompt = InputPrompt(
@@ -176,6 +178,12 @@ class TerminalConversation:
             self._recall()
         while not self._leaving:
             self._show_news()
+            if self._talk.gone is not None:
+                raise self._talk.gone
+            if self._talk.joined:
+                # Somebody else's, which may ask something that we can answer.
+                await self._answer(None)
+                continue
             try:
                 text, spoken = await self._next()
             except EOFError:
@@ -198,15 +206,30 @@ class TerminalConversation:
         self._screen.frame()
         await talk.close()
 
+    async def listed(self) -> list[SessionInfo] | None:
+        if not self._options.attach:
+            return None
+        from trunkline.cli import local_exchange
+
+        path = f"/api/sessions?limit={commands.LISTED_SESSIONS}"
+        rows = (await asyncio.to_thread(local_exchange.request, "GET", path))["sessions"]
+        fields = ("id", "workspace", "created_at", "updated_at", "agent")
+        found = [SessionInfo(*(row[field] for field in fields)) for row in rows]
+        return [info.replace(created=info.created / 1000, updated=info.updated / 1000) for info in found]
+
     async def switch(self, resume: str | None) -> None:
         if resume is not None and resume == self.session.id:
             self.view.note("This is that session.")
             return
         options = self._options.replace(resume=resume, session_id=None)
+        if options.attach:
+            # A session of the exchange may be another agent's; a new one is this one's.
+            options = options.replace(agent=None if resume is not None else self._talk.agent.name)
         talk = await TerminalSession.open(
             options, self._opened, interactive=True, on_judged=self._inbox.put, tell=self._tell_now
         )
         before, self._talk = self._talk, talk
+        self._options = self._options.replace(agent=talk.agent.name) if options.attach else self._options
         if before.resumable:
             self.view.note(f"Session {before.session.id} is kept.")
         before.session.detach(self._inbox)
@@ -295,35 +318,25 @@ class TerminalConversation:
         try:
             if self._voice is not None:
                 return await self._read_or_hear(self._voice, typed)
-            if not self._options.attach:
-                return await self._prompt.read(typed), False
-            text = await self._read_or_be_asked(typed)
+            return await self._read_unless_needed(typed), False
         finally:
             watching.cancel()
             await asyncio.wait({watching})
-        if text is None:
-            await self._answer(None)
-        return text or "", False
 
-    async def _read_or_be_asked(self, typed: str) -> str | None:
-        """What is typed. None: somebody else talks in the session, and what is asked there is asked here, too."""
+    async def _read_unless_needed(self, typed: str) -> str:
+        """What is typed; nothing, if a person is asked meanwhile, or the exchange is gone."""
+        self._needed.clear()
         reading = asyncio.create_task(self._prompt.read(typed), name="prompt")
-        asked = asyncio.create_task(self._asked(), name="questions of others")
+        needed = asyncio.create_task(self._needed.wait(), name="a question")
         try:
-            await asyncio.wait({reading, asked}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({reading, needed}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            asked.cancel()
-            # What is typed stays theirs: it stands at the next prompt.
-            left = await self._prompt.leave(reading)
-        if not self._prompt.left:
-            return reading.result()
-        self._typed = left
-        return None
-
-    async def _asked(self) -> None:
-        while not self.session.waiting:
-            await self._inbox.news.wait()
-            await asyncio.sleep(FRAME_SECONDS)
+            needed.cancel()
+            typed = await self._prompt.leave(reading)
+        if self._prompt.left:
+            self._typed = typed
+            return ""
+        return reading.result()
 
     async def _read_or_hear(self, voice: TerminalVoice, typed: str) -> tuple[str, bool]:
         while (said := voice.take()) is None:
@@ -360,6 +373,8 @@ class TerminalConversation:
         while True:
             await self._inbox.news.wait()
             await run_in_terminal(self._show_news_above)
+            if self._talk.gone is not None or (self._talk.joined and self.session.waiting):
+                self._needed.set()
 
     def _show_news_above(self) -> None:
         self.view.spaced()
@@ -374,9 +389,7 @@ class TerminalConversation:
     # Answering.
 
     async def _answer(self, message: UserMessage | None) -> None:
-        if message is None and not self.session.waiting:
-            # Somebody else was faster.
-            return
+        """With None: the turn in progress, which somebody else asked for."""
         typed, self._typed = self._typed, ""
         turn = TerminalTurn(
             self.session,
@@ -392,7 +405,8 @@ class TerminalConversation:
         try:
             end = await turn.run(message)
         except Fault as fault:
-            self.view.failure(str(fault))
+            if self._talk.gone is None:
+                self.view.failure(str(fault))
             return
         self._leaving = self._leaving or turn.gone
         self._last_key = turn.last_key

@@ -21,6 +21,7 @@ from trunkline.cli.terminal.view import View
 from trunkline.core.agent import Decision
 from trunkline.core.events import (
     Event,
+    ToolAnswered,
     ToolCancelled,
     ToolFinished,
     ToolRequested,
@@ -90,7 +91,7 @@ class TerminalTurn:
         self._stopping = False
 
     async def run(self, message: UserMessage | None) -> TurnEnded:
-        """Answer a message; gives its end. Without one: go along with the turn in progress, which is somebody else's.
+        """Answer a message, or with None follow the turn in progress; gives its end.
 
         Raises:
             Fault: the message was not taken.
@@ -98,8 +99,9 @@ class TerminalTurn:
         self._stopping = False
         if message is not None:
             self._session.submit(message)
-        # What is asked already was shown before.
-        self._pending = {request.call_id: request for request in self._session.waiting}
+        for request in self._session.waiting:
+            self._view.show(request)
+            self._note(request)
         began = time.monotonic()
         self._screen.begin()
         keyboard = Keyboard(
@@ -145,7 +147,12 @@ class TerminalTurn:
         match event:
             case ToolRequested(call_id=call_id):
                 self._pending[call_id] = event
-            case ToolStarted(call_id=call_id) | ToolFinished(call_id=call_id) | ToolCancelled(call_id=call_id):
+            case (
+                ToolAnswered(call_id=call_id)
+                | ToolStarted(call_id=call_id)
+                | ToolFinished(call_id=call_id)
+                | ToolCancelled(call_id=call_id)
+            ):
                 self._pending.pop(call_id, None)
                 if self._question is not None and self._question.request.call_id == call_id:
                     self._question = None
