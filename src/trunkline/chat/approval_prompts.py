@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from math import isfinite
 
 from trunkline.chat.approvals import Approvals, Mistaken, PendingApproval, Press, buttons, question, settled, whole
 from trunkline.chat.channel import Channel
@@ -183,7 +184,7 @@ class ApprovalPrompts:
     def _look_later(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        deadlines = [asked.deadline for asked in self._book.waiting]
+        deadlines = [asked.deadline for asked in self._book.waiting if isfinite(asked.deadline)]
         self._timer = self._loop.call_at(min(deadlines), self._look) if deadlines else None
 
     def _look(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
+from math import isinf
 
 from trunkline.base.values import Value
 from trunkline.chat.commands import CommandRefused
@@ -179,7 +180,8 @@ def question(asked: PendingApproval, seconds: float) -> str:
         lines.append(f"It reaches {beyond(asked.request.args)}.")
     if asked.is_cut:
         lines.append(f"`/show {number}` shows all of it.")
-    lines.append(f"`/approve {number}` or `/deny {number}`; without an answer it is denied in {span(seconds)}.")
+    end = "." if isinf(seconds) else f"; without an answer it is denied in {span(seconds)}."
+    lines.append(f"`/approve {number}` or `/deny {number}`{end}")
     return "\n".join(line for line in lines if line)
 
 

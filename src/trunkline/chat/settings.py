@@ -75,6 +75,7 @@ class BridgeSettings(Value):
     max_chars: int = 32_000
     """The longest message. People write less, and agents take no more in one environment variable."""
     approval_seconds: float = 600.0
+    """Infinite: what is asked waits for ever."""
     idle_seconds: float = 1800.0
     """A session that nobody used for so long is closed; it goes on with the next message."""
     platforms: Mapping[str, Mapping[str, Any]] = {}

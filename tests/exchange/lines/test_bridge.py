@@ -77,6 +77,8 @@ async def test_what_is_asked_is_asked_in_the_chat_and_is_a_row(tmp_path: Path, m
             await until(lambda: platform.sees("make"))
             await running.switchboard.written()
             (row,) = await running.switchboard.approvals.found("pending")
+            # Only the exchange can make it expire.
+            assert not platform.sees("without an answer")
             platform.presses("Approve")
             await until(lambda: platform.sees("after"))
             await running.switchboard.written()

@@ -6,6 +6,7 @@ It is the bridge of `trunkline bridge run`, with sessions of the exchange in the
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -26,8 +27,8 @@ from trunkline.exchange.settings import WireSettings
 
 #: The keys of a wire that are the bridge's, and not the platform's.
 BRIDGE_KEYS = ("instructions", "verbosity", "rate", "queue", "max_chars")
-#: The exchange says whether what is asked expires; the chat does not, for as long as anybody may remember it.
-NEVER_SECONDS = 365 * 86_400.0
+#: Whether what is asked expires, the exchange says, and not the chat.
+NEVER = math.inf
 
 
 def service(exchange: Exchange, wire: WireSettings) -> BridgeLine:
@@ -143,7 +144,7 @@ def _settings(exchange: Exchange, wire: WireSettings) -> BridgeSettings:
         agents={name: name for name in names},
         allow=allow,
         approvers=approvers,
-        approval_seconds=NEVER_SECONDS,
+        approval_seconds=NEVER,
         platforms={wire.name: keys},
         **own,
     )
