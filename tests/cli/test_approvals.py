@@ -53,9 +53,16 @@ def test_the_list_has_what_waits_with_as_much_of_each_id_as_tells_it_from_the_ot
     assert "Bash" in done.stdout
     assert "bbb" not in done.stdout
     assert "\x1b" not in done.stdout
-    assert asked == [("GET", "/api/approvals?state=pending", None)]
+    assert asked == [("GET", "/api/approvals?state=pending", None), ("GET", "/api/approvals", None)]
     done, _ = run(home, "list", "--state", "all", "--json")
     assert [each["id"] for each in json.loads(done.stdout)["approvals"]] == [each["id"] for each in ONES]
+
+
+def test_what_is_listed_of_an_id_is_enough_also_beside_those_that_were_answered(home: Path) -> None:
+    ones = [approval("cccccccccc1"), approval("cccccccccc2", state="approved", decided_by="ana")]
+    with answering(home, lambda asked: (200, {"approvals": ones[: 1 if "pending" in asked.path else 2]})):
+        listed = invoke(command, "list").stdout.splitlines()[1].split()[0]
+        assert invoke(command, "show", listed).stdout.startswith("id: cccccccccc1\n")
 
 
 def test_one_is_shown_with_every_argument(home: Path) -> None:

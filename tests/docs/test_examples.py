@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,8 @@ _NOT_RUN = re.compile(
 _names = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 
 
-def run(command: Command, folder: Path) -> None:
+def run(command: Command, folder: Path, groups: list[int]) -> None:
+    """Run one, and see whether it does what is said. Its process group is noted: it may leave something running."""
     environment = os.environ | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "COLUMNS": "100",
@@ -44,7 +47,7 @@ def run(command: Command, folder: Path) -> None:
         "TZ": "UTC",
     }
     # Its own directory is not in the way of the examples, and not in sight of `ls`.
-    done = subprocess.run(
+    with subprocess.Popen(
         command.argv,
         cwd=folder,
         env=environment,
@@ -52,13 +55,18 @@ def run(command: Command, folder: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
-    )
-    what = f"line {command.line}: {command.argv[-1]}\n--- printed, exit code {done.returncode} ---\n{done.stdout}"
-    assert done.returncode == command.exit_code, what
+        start_new_session=True,
+    ) as process:
+        groups.append(process.pid)
+        try:
+            printed, _ = process.communicate(timeout=PATIENCE_SECONDS)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    what = f"line {command.line}: {command.argv[-1]}\n--- printed, exit code {process.returncode} ---\n{printed}"
+    assert process.returncode == command.exit_code, what
     if command.expected is not None:
-        assert matches(command.expected, done.stdout), f"{what}\n--- expected ---\n{command.expected}"
+        assert matches(command.expected, printed), f"{what}\n--- expected ---\n{command.expected}"
 
 
 @pytest.mark.slow
@@ -66,11 +74,18 @@ def run(command: Command, folder: Path) -> None:
 @pytest.mark.timeout(PATIENCE_SECONDS)
 @pytest.mark.parametrize("path", DOCUMENTS, ids=_names)
 def test_every_command_and_program_in_it_does_what_it_says(path: Path, tmp_path: Path) -> None:
-    for step in steps(path.read_text(encoding="utf-8"), sys.executable):
-        if isinstance(step, Save):
-            (tmp_path / step.name).write_text(step.content, encoding="utf-8")
-        else:
-            run(step, tmp_path)
+    groups: list[int] = []
+    try:
+        for step in steps(path.read_text(encoding="utf-8"), sys.executable):
+            if isinstance(step, Save):
+                (tmp_path / step.name).write_text(step.content, encoding="utf-8")
+            else:
+                run(step, tmp_path, groups)
+    finally:
+        # What a page starts in one command and ends in a later one, if it did not come to that.
+        for group in groups:
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
 
 
 def every(language: str) -> list[Any]:
@@ -222,7 +237,7 @@ def test_a_document_that_does_not_tell_the_truth_is_found_out(text: str, tmp_pat
     (step,) = steps(text, sys.executable)
     assert isinstance(step, Command)
     with pytest.raises(AssertionError, match="line "):
-        run(step, tmp_path)
+        run(step, tmp_path, [])
 
 
 def test_a_saved_block_is_a_file_for_the_commands_after_it(tmp_path: Path) -> None:
@@ -230,4 +245,4 @@ def test_a_saved_block_is_a_file_for_the_commands_after_it(tmp_path: Path) -> No
     assert save == Save("a.txt", "hello\n")
     assert isinstance(command, Command)
     (tmp_path / "a.txt").write_text("hello\n")
-    run(command, tmp_path)
+    run(command, tmp_path, [])

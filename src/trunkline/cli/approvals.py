@@ -59,7 +59,9 @@ def list_approvals(state: str, wide: bool, as_json: bool) -> None:
     if as_json:
         click.echo(jsontext.dumps({"approvals": found}))
     elif found:
-        shown = max(FEWEST_OF_ID, _distinct([str(each["id"]) for each in found]))
+        # From all others: of a shorter beginning, `approve` would not know which one is meant.
+        known = {str(each["id"]) for each in (*found, *_found(""))}
+        shown = max(FEWEST_OF_ID, _distinct(sorted(known)))
         rows = [
             [
                 str(each["id"])[:shown],
