@@ -130,7 +130,7 @@ async def test_files_are_sent_in_their_turn_and_a_file_that_is_gone_is_a_failure
     assert platform.shown() == ["before", "[image] a.png", "after"]
     assert await gone.settled() is MessageState.FAILED
     assert box.unsettled()[0].summary == "[image] b.png"
-    assert "is gone" in box.unsettled()[0].problem
+    assert "no longer exists" in box.unsettled()[0].problem
     await box.close()
 
 
