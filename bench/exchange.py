@@ -54,8 +54,8 @@ class Sizes:
 
 
 SIZES = {
-    "normal": Sizes(1000, 3, 1000, 3, 200),
-    "quick": Sizes(200, 3, 1000, 1, 100),
+    "normal": Sizes(1000, 2, 1000, 2, 100),
+    "quick": Sizes(200, 2, 1000, 1, 50),
     "long": Sizes(1000, 11, 5000, 9, 500),
     "tiny": Sizes(2, 1, 10, 1, 2, judged=False),
 }
