@@ -263,3 +263,15 @@ async def test_what_was_said_here_is_awaited_beyond_the_ends_of_others_turns(hom
         await one.at_rest()
         assert [*awaited, one.is_awaited] == [False, True, True, False]
         await one.close()
+
+
+@pytest.mark.process
+async def test_a_terminal_whose_prompt_cannot_be_left_is_told_how_to_answer(home: Path) -> None:
+    async with exchange(home, helper=asking(home)) as running:
+        live = await running.switchboard.open("helper", "mine", by="ana")
+        with ChatTerminal("helper", "--attach", "--session-id", "mine", TERM="dumb") as chat:
+            await asyncio.to_thread(chat.wait_for_prompt)
+            await running.switchboard.submit(live, UserMessage("Go", sender="ana"))
+            await asyncio.to_thread(chat.sees, "ana: Go", "trunkline approvals list")
+            live.session.answer(live.session.waiting[0].call_id, Approve(), "ana")
+            await asyncio.to_thread(chat.sees, "Approved by ana.", "after")

@@ -21,6 +21,8 @@ CONNECT_SECONDS = 0.8
 ANSWER_SECONDS = 60.0
 #: Of so many sessions, the newest, the beginning of an id is enough: as many as the API lists at once.
 LOOKED_THROUGH = 1000
+#: What is told where a question cannot be asked: at a prompt that cannot be left, for one.
+WAITS = "The agent waits for an answer: `trunkline approvals list` shows what for."
 #: How often whoever waits looks whether the exchange is stopped: so that it is told within a second.
 LOOK_SECONDS = 0.5
 

@@ -341,9 +341,8 @@ class RemoteSession:
                     shown += [_with(envelope, Notice(told))] if told else []
                 case ModeChanged(mode=mode):
                     self.mode = mode
-                case ToolRequested(name=name) if not self._interactive:
-                    told = f"{name} waits for an answer: `trunkline approvals list` shows what for."
-                    shown.append(_with(envelope, Notice(told)))
+                case ToolRequested() if not self._interactive:
+                    shown.append(_with(envelope, Notice(local_exchange.WAITS)))
             for sink in tuple(self._sinks):
                 sink.show(shown)
             if isinstance(event, TurnEnded):
