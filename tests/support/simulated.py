@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sqlite3
+import weakref
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -61,7 +62,9 @@ class SimulatedDatabase:
     """SQLite in memory. Each process has a `Connection` of its own, and the rows outlive it."""
 
     def __init__(self, form: Form, chance: random.Random) -> None:
-        self.rows = sqlite3.connect(":memory:", isolation_level=None)
+        # It is forgotten, and not closed, by those who kill their processes; Python 3.13 complains of that.
+        self.rows = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        weakref.finalize(self, self.rows.close)
         self.rows.execute("PRAGMA foreign_keys = ON")
         for step in form.steps:
             for statement in statements(step, "sqlite"):

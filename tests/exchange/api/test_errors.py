@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.exchange.api_world import world
+from trunkline.exchange.api import errors
 from trunkline.store.database import DatabaseGone
 
 
@@ -56,3 +57,11 @@ async def test_a_database_that_does_not_answer_is_a_503(tmp_path: Path, monkeypa
         failed = await net.get("/readyz")
         assert (failed.status_code, failed.headers["retry-after"]) == (503, "5")
         assert (await net.get("/livez", who=None)).status_code == 200
+
+
+@pytest.mark.parametrize("status", [413, 414, 416, 422])
+def test_a_code_does_not_depend_on_the_python_that_serves_it(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = errors.members(status, "")["error"]["code"]
+    monkeypatch.delattr(errors, "HTTPStatus")
+    assert errors.members(status, "")["error"]["code"] == told
+    assert "content" not in told

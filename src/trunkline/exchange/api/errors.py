@@ -32,6 +32,14 @@ RETRY_SECONDS = 5
 #: What an approval's state means as a decision; the others are none.
 _DECISIONS: Mapping[State, str] = {"approved": "approve", "denied": "deny"}
 
+#: Names that Python 3.13 has changed. Programs rely on them, whatever Python serves them.
+_NAMES = {
+    413: "request_entity_too_large",
+    414: "request_uri_too_long",
+    416: "requested_range_not_satisfiable",
+    422: "unprocessable_entity",
+}
+
 
 class ApiRefused(Refused):
     """A request that is not answered as it wished. The code is the status's own name, unless another is given."""
@@ -55,7 +63,7 @@ def members(status: int, message: str, code: str | None = None) -> Mapping[str, 
 
 
 def _name(status: int) -> str:
-    return HTTPStatus(status).name.lower()
+    return _NAMES.get(status) or HTTPStatus(status).name.lower()
 
 
 def of_fault(fault: Fault) -> ApiRefused:
