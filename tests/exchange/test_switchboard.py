@@ -125,6 +125,24 @@ async def test_a_message_that_was_taken_in_is_answered_once_wherever_the_process
     assert agent.heard == ["say hello"]
 
 
+async def test_a_turn_that_was_cut_off_has_its_end_after_the_next_start_without_anybody(tmp_path: Path) -> None:
+    world = World(tmp_path, agent=CommandedAgent())
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "say hello", "m1")
+        await life.rest(live)
+        await live.written()
+        # As a process leaves it that dies in the middle: the log and the row know that it began.
+        cut_off = UserMessage("say more", id="m2")
+        live.session._recorder.emit(2, TurnStarted(cut_off))
+        await live.written()
+        await live.session.suspend()
+        life.switchboard._live.clear()
+    assert world.ends("s1") == ["success"]
+    async with world.living():
+        assert world.ends("s1") == ["success", "unknown"]
+
+
 async def test_an_exchange_that_ends_in_good_order_keeps_who_is_asked_and_what_waits(tmp_path: Path) -> None:
     agent = CommandedAgent()
     world = World(tmp_path, agent=agent)

@@ -1,0 +1,81 @@
+"""The agents of an exchange, by name: made when they are first needed, and again after a rest if that failed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.support.exchange_world import NOON, CommandedAgent
+from trunkline.core.agent import Agent
+from trunkline.core.faults import AgentFailed, ConfigError, UnknownAgent
+from trunkline.exchange.directory import FIRST_DELAY_MS, LONGEST_DELAY_MS, Directory
+from trunkline.exchange.settings import AgentSettings
+
+
+class Maker:
+    """Makes agents, or fails to, at times that are told."""
+
+    def __init__(self, **agents: str) -> None:
+        self.now = NOON
+        self.made: list[str] = []
+        self.problem: Exception | None = None
+        settings = {name: AgentSettings(name, agent, "/") for name, agent in agents.items()}
+        self.directory = Directory(settings, self.make, lambda: self.now)
+
+    async def make(self, name: str, options: dict[str, Any]) -> Agent:
+        await asyncio.sleep(0)
+        self.made.append(name)
+        if self.problem is not None:
+            raise self.problem
+        return CommandedAgent()
+
+
+async def test_an_agent_is_made_once_when_it_is_first_needed() -> None:
+    maker = Maker(helper="echo", other="coder")
+    entry = maker.directory.find("helper")
+    assert (entry.capabilities, maker.made) == (None, [])
+    agents = await asyncio.gather(*(entry.agent() for _ in range(10)))
+    assert maker.made == ["echo"]
+    assert all(agent is agents[0] for agent in agents)
+    assert entry.capabilities is not None
+
+
+def test_a_name_that_nobody_has_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(UnknownAgent, match=r"`helpr`.*`helper`"):
+        Maker(helper="echo").directory.find("helpr")
+
+
+async def test_one_that_cannot_be_made_is_tried_again_later_and_later() -> None:
+    maker = Maker(helper="echo")
+    entry = maker.directory.find("helper")
+    maker.problem = ConfigError("It is ill.")
+    delay = FIRST_DELAY_MS
+    for _ in range(12):
+        with pytest.raises(ConfigError, match="It is ill"):
+            await entry.agent()
+        maker.now += delay - 1
+        with pytest.raises(AgentFailed, match="It is ill"):
+            # Nobody asked it again.
+            await entry.agent()
+        maker.now += 1
+        delay = min(2 * delay, LONGEST_DELAY_MS)
+    assert len(maker.made) == 12
+    assert (entry.healthy, entry.last_error) == (False, "It is ill.")
+    maker.problem = None
+    await entry.agent()
+    entry.worked()
+    assert entry.healthy
+
+
+def test_new_settings_replace_only_the_agents_that_changed() -> None:
+    maker = Maker(stays="echo", changes="echo", goes="echo")
+    stays, changes = maker.directory.find("stays"), maker.directory.find("changes")
+    maker.directory.take_up(
+        {name: AgentSettings(name, agent, "/") for name, agent in (("changes", "coder"), ("stays", "echo"))}
+    )
+    assert maker.directory.find("stays") is stays
+    assert maker.directory.find("changes") is not changes
+    assert "goes" not in maker.directory
+    assert [entry.name for entry in maker.directory.entries] == ["changes", "stays"]
