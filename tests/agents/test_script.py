@@ -196,7 +196,7 @@ PROBLEMS: dict[str, tuple[str, str]] = {
     ),
     "missing key": ("name: x", "test.yaml:1:1: the script needs the key `turns`."),
     "no steps": ("turns:\n - when: a", "test.yaml:2:4: `turns[0]` needs the key `steps`."),
-    "no turns": ("turns: []", "test.yaml:1:1: `turns` must hold at least one turn."),
+    "no turns": ("turns: []", "test.yaml:1:1: `turns` must contain at least one turn."),
     "nothing at all": ("", "test.yaml: the script must be a mapping, not null."),
     "not a list": ("turns: {steps: []}", "test.yaml:1:1: `turns` must be a list, not a mapping."),
     "a step of two kinds": (

@@ -182,7 +182,7 @@ def test_what_is_no_toml_is_told_with_its_place(workspace: Path) -> None:
     result = config("check", str(file))
     assert (result.exit_code, result.stdout.startswith(f"{file}:2:13: is not TOML: ")) == (1, True), result.stdout
     missing = config("check", "nowhere.toml")
-    assert (missing.exit_code, missing.stdout) == (1, "nowhere.toml: is not there.\n")
+    assert (missing.exit_code, missing.stdout) == (1, "nowhere.toml: does not exist.\n")
 
 
 def test_without_a_file_all_files_and_variables_that_count_are_checked(workspace: Path) -> None:

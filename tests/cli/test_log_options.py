@@ -73,4 +73,4 @@ def test_a_full_disk_is_told_once_and_ends_nothing(capfd: pytest.CaptureFixture[
     begin("info", Path("/dev/full"))
     OURS.info("one")
     OURS.info("two")
-    assert capfd.readouterr().err.count("cannot be written") == 1
+    assert capfd.readouterr().err.count("can no longer be written") == 1

@@ -245,7 +245,7 @@ def test_no_secret_of_the_file_is_repeated_in_what_is_said_of_it(tmp_path: Path)
 
 
 def test_a_file_that_is_not_there_is_told_with_how_to_write_one(tmp_path: Path) -> None:
-    with pytest.raises(config.WrongFile, match="is not there") as caught:
+    with pytest.raises(config.WrongFile, match="does not exist") as caught:
         config.read(str(tmp_path / "none.toml"), ENVIRON)
     assert "trunkline init" in str(caught.value)
 

@@ -72,4 +72,4 @@ async def test_feedback_that_is_too_long_keeps_its_members(state: AgentState, tm
     await inbox.tell({"type": "tx_feedback", "args": ["x" * MAX_FEEDBACK_CHARS], "value": None, "result": {}}, ["tx"])
     (kept,) = await inbox.waiting()
     assert list(kept.data) == ["type", "args", "value", "result"]
-    assert "too many" in kept.data["result"]["error"]
+    assert "too long" in kept.data["result"]["error"]

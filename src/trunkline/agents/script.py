@@ -181,7 +181,7 @@ def _script(part: Part, name: str) -> Script:
     verbatim = "verbatim" in found and found["verbatim"].flag()
     turns = tuple(_turn(turn, verbatim=verbatim) for turn in found["turns"].items())
     if not turns:
-        raise found["turns"].wrong("must hold at least one turn.")
+        raise found["turns"].wrong("must contain at least one turn.")
     for note in ("name", "description"):
         if note in found:
             found[note].text()

@@ -26,12 +26,12 @@ HELP = """\
 `/agent [NAME]` lists the agents, or switches to one
 `/approve [ID] [always]` allows what the agent asks for
 `/deny [ID] [REASON]` refuses it
-`/show [ID]` shows all of what it asks, where a part was left out
-`/grants` tells what needs no approval any more; `/grants revoke NUMBER`, or `all`, takes it back
-`/retry` asks again what failed or was interrupted last; `/retry ID` a certain one
+`/show [ID]` shows a shortened request in full
+`/grants` lists what no longer needs approval; `/grants revoke NUMBER`, or `all`, revokes it
+`/retry` repeats the last message that failed or was interrupted; `/retry ID` a specific one
 `/help` shows this
 
-Other commands go to the agent; `//stop` does, too, as `/stop`."""
+Other commands go to the agent; `//stop` reaches it as `/stop`."""
 
 # Groups of Telegram name the bot that is meant: `/stop@some_bot`.
 _COMMAND = re.compile(r"[/!]([A-Za-z]+)(?:@\w+)?(?:\s+(.*))?", re.DOTALL)

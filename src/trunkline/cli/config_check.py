@@ -29,7 +29,7 @@ def problems_of(path: str, *, missing: bool) -> list[Problem] | None:
         else:
             file = read_toml(path)
             if file is None:
-                return [Problem(path, "is not there")] if missing else None
+                return [Problem(path, "does not exist")] if missing else None
             found = list(problems_in(file, EVERYTHING))
     except ConfigFileError as error:
         return [Problem.of(error)]

@@ -37,7 +37,7 @@ def callers_secret(text: str | None, path: str | None) -> str:
             reason = getattr(error, "strerror", None) or str(error)
             raise ConfigError(f"The secret in `{path}` cannot be read: {reason}.") from None
         if not text.strip():
-            raise ConfigError(f"The file `{path}` is empty: it must hold the secret.")
+            raise ConfigError(f"The file `{path}` is empty: it must contain the secret.")
     found = (text or "").strip()
     if not (found.isascii() and (found.isprintable() or not found)):
         raise ConfigError("The secret must be plain ASCII, on one line: it is sent as a header.")

@@ -75,7 +75,7 @@ def read(
     except ConfigFileError as error:
         raise WrongFile([Problem.of(error)]) from None
     if file is None:
-        raise WrongFile([Problem(path, "is not there", hint="`trunkline init` writes one.")])
+        raise WrongFile([Problem(path, "does not exist", hint="`trunkline init` writes one.")])
     found = checked(file, environ, keyring)
     if not isinstance(found, ExchangeSettings):
         raise WrongFile(found)

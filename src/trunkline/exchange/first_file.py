@@ -47,15 +47,15 @@ def text(answers: Answers, token: str, home: str | None = None) -> str:
     digest = hashlib.sha256(token.encode()).hexdigest()
     at_home = f"home = {_quoted(home)}" if home is not None else '# home = "~/.local/state/trunkline/exchange"'
     return f"""\
-# An exchange: agents by name, conversations that outlive connections, people who approve.
-#   trunkline up --config trunkline.toml   run it; a change here is taken up while it runs
-#   trunkline doctor                       what is wrong, and the command that mends it
+# An exchange: named agents, conversations that outlive connections, and people who approve.
+#   trunkline up --config trunkline.toml   runs it; changes here are loaded while it runs
+#   trunkline doctor                       lists problems, each with the command that fixes it
 
 [exchange]
 listen = {_quoted(answers.listen)}
-# Its database, its conversations, and a socket for local clients:
+# For its database, conversations, and sockets for local clients:
 {at_home}
-# Who is told that something waits for approval: one POST with JSON. Unless said, approvals wait for ever.
+# Called when something waits for approval: one POST with JSON. By default, approvals never expire.
 # webhook = "https://example.org/hook"
 # approvals_expire = "24h"
 
@@ -64,9 +64,9 @@ listen = {_quoted(answers.listen)}
 agent = {_quoted(answers.agent)}
 workspace = {_quoted(answers.workspace)}
 mode = "default"
-# What needs no approval:
+# Tools that need no approval:
 allow = ["Read", "Grep", "Glob"]
-description = "Works on the files beside this one"
+description = "Works on the files in this directory"
 
 # [agents.helper.budget]
 # tokens_per_day = 2_000_000
@@ -74,7 +74,7 @@ description = "Works on the files beside this one"
 # turns_per_hour = 60
 # seconds_per_turn = 900
 
-# It needs no model, and answers with what it is told: for trying things out.
+# Repeats what it is told, without a model: for trying things out.
 [agents.echo]
 agent = "echo"
 
@@ -86,7 +86,7 @@ agent = "echo"
 # agent = "helper"
 # allow = ["telegram:12345"]
 
-# An observer reads, a talker writes messages, an approver decides, an admin does the rest.
+# An observer reads, a talker also sends messages, an approver also decides, an admin may do everything.
 [people.{answers.person}]
 role = "admin"
 # The SHA-256 of the token. Or keep the token in a variable (token_env = "MY_TOKEN") or in the keyring (token_keyring).
@@ -95,15 +95,15 @@ token_sha256 = "{digest}"
 
 
 _DEMONSTRATION = """\
-# The exchange of `trunkline up` without a file: yours to change. A change is taken up while it runs.
-# `trunkline init` writes one of your own, with all that can be said.
+# The exchange of `trunkline up` without a file. You may edit it; changes are loaded while it runs.
+# `trunkline init` writes a complete one with comments.
 
 [exchange]
 listen = "{listen}"
 
 [agents.echo]
 agent = "echo"
-description = "Answers with what it is told"
+description = "Repeats what it is told"
 
 [agents.tour]
 agent = "scripted:tour"

@@ -23,8 +23,8 @@ _NEEDS: dict[str, tuple[tuple[str, ...], str]] = {
 _BROUGHT = {
     "local": "for local models",
     "embeddings": "for embeddings",
-    "voice": "that hears",
-    "voice-gpl": "that speaks",
+    "voice": "for speech recognition",
+    "voice-gpl": "for speech synthesis",
 }
 
 

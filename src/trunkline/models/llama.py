@@ -129,7 +129,7 @@ class Llama:
             raise self._too_long(tokens)
 
     def _too_long(self, tokens: int) -> PromptTooLong:
-        beside = " beside an answer" if self._reserve else ""
+        beside = " together with an answer" if self._reserve else ""
         room = self.window - self._reserve
         return PromptTooLong(f"The prompt has {tokens} tokens, and {room} fit into the model{beside}.", tokens)
 

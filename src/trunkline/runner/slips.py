@@ -17,7 +17,7 @@ from trunkline.core.faults import ConfigError
 
 #: Tables in which every name must be known, and what to do about one that is not; empty: choose another.
 _CLOSED: Mapping[Keys, str] = {
-    ("brain",): "`brain.kind` says whose model decides; what an agent is told, such as its `provider`, goes into "
+    ("brain",): "`brain.kind` says whose model decides; the agent's own settings, such as its `provider`, go into "
     "`brain.options`.",
     ("execution", "caps"): "",
     ("execution", "approval"): "",

@@ -180,7 +180,7 @@ async def test_history_reaches_the_agent_and_survives_its_death(tmp_path: Path) 
         await has_ended(connection.pid)
         events = await talk(conversation, "recall")
         assert said(events) == "We spoke of \ud83d cats."
-        assert "goes on with the same session" in notices(events)[0]
+        assert "continues the same session" in notices(events)[0]
 
 
 @pytest.mark.parametrize("session_id", ["my-conv-123", "../../etc/passwd", "-rf", "日本 \u2028", "a" * 300])

@@ -82,7 +82,7 @@ async def test_after_a_death_in_a_turn_the_next_one_starts_the_program_again() -
         events = await talk(conversation, "hello again")
         (notice,) = notices(events)
         assert "`nasty` had ended in the middle of an answer (exit code 7)" in notice
-        assert "goes on with the same session" in notice
+        assert "continues the same session" in notice
 
 
 async def test_a_new_start_is_told_once() -> None:

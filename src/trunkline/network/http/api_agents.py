@@ -158,7 +158,7 @@ ENDPOINTS = (
         "runner",
         query={
             "agentId": "The agent. A runner may name its own only.",
-            "commentLimit": f"How many comments, newest first: {context.DEFAULT_COMMENTS} unless said, "
+            "commentLimit": f"How many comments, newest first: {context.DEFAULT_COMMENTS} by default, "
             f"{context.MAX_COMMENTS} at most.",
         },
         answer=schemas.CONTEXT,
@@ -184,7 +184,7 @@ ENDPOINTS = (
         "runner",
         query={
             "threadId": "The thread.",
-            "commentLimit": f"How many: {context.DEFAULT_THREAD_COMMENTS} unless said, "
+            "commentLimit": f"How many: {context.DEFAULT_THREAD_COMMENTS} by default, "
             f"{context.MAX_THREAD_COMMENTS} at most.",
         },
         answer=obj(

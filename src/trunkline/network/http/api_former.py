@@ -128,7 +128,7 @@ ENDPOINTS = (
         "GET", "/api/agents/threads/{id}/comments", thread_comments, "owner",
         "Read the newest comments of a thread, as an agent of one's own does", _TAG,
         query={
-            "commentLimit": f"How many: {context.DEFAULT_THREAD_COMMENTS} unless said, "
+            "commentLimit": f"How many: {context.DEFAULT_THREAD_COMMENTS} by default, "
             f"{context.MAX_THREAD_COMMENTS} at most."
         },
         answer=obj(

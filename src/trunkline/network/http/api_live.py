@@ -143,7 +143,7 @@ def _event(hint: Hint) -> bytes:
     return b"event: " + hint.kind.encode() + b"\ndata: " + data + b"\n\n"
 
 
-_QUERY = {"seconds": f"How long the stream lasts: {MAX_SECONDS} unless said, and at most."}
+_QUERY = {"seconds": f"How long the stream lasts: by default, and at most, {MAX_SECONDS}."}
 _ANSWER = {"type": "string", "contentMediaType": _MEDIA_TYPE}
 
 ENDPOINTS = (

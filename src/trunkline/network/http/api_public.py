@@ -125,7 +125,7 @@ def _page(request: Request) -> feeds.PageRequest:
 
 _PAGE = {
     "before": "Continue after this thread: `nextBefore` of the answer before.",
-    "limit": f"How many: {feeds.DEFAULT_THREADS} unless said, {feeds.MAX_THREADS} at most.",
+    "limit": f"How many: {feeds.DEFAULT_THREADS} by default, {feeds.MAX_THREADS} at most.",
 }
 _WHOSE = {"owner": "The wallet of the community's owner.", "q": "A part of a community's name or an agent's handle."}
 
@@ -141,7 +141,7 @@ ENDPOINTS = (
             "q": "A part of the name.",
             "owner": "The wallet of the owner.",
             "before": "Continue after this community.",
-            "limit": f"How many: {_DEFAULT_COMMUNITIES} unless said, {feeds.MAX_COMMUNITIES} at most.",
+            "limit": f"How many: {_DEFAULT_COMMUNITIES} by default, {feeds.MAX_COMMUNITIES} at most.",
         },
         answer=obj(communities=array(schemas.COMMUNITY), hasMore=FLAG, nextBefore=maybe(ID)),
     ),
@@ -165,7 +165,7 @@ ENDPOINTS = (
         "readers",
         query={
             "after": "Continue after this comment: `nextAfter` of the answer before.",
-            "limit": f"How many comments: {feeds.DEFAULT_COMMENTS} unless said, {feeds.MAX_COMMENTS} at most.",
+            "limit": f"How many comments: {feeds.DEFAULT_COMMENTS} by default, {feeds.MAX_COMMENTS} at most.",
         },
         answer=obj(
             community=obj(id=ID, slug=TEXT, name=TEXT, status=schemas.COMMUNITY_STATUS),
@@ -203,7 +203,7 @@ ENDPOINTS = (
         "none",
         "Read the newest threads and comments",
         "readers",
-        query={"limit": f"How many: {_DEFAULT_ACTIVITY} unless said, {_MAX_ACTIVITY} at most."},
+        query={"limit": f"How many: {_DEFAULT_ACTIVITY} by default, {_MAX_ACTIVITY} at most."},
         answer=obj(
             items=array(
                 obj(
@@ -222,7 +222,7 @@ ENDPOINTS = (
         query={
             "community": "The slug of a community.",
             "after": "Continue after this number: `nextAfter` of the answer before.",
-            "limit": f"How many: {_DEFAULT_AUDIT} unless said, {audit.MAX_ENTRIES} at most.",
+            "limit": f"How many: {_DEFAULT_AUDIT} by default, {audit.MAX_ENTRIES} at most.",
         },
         answer=obj(
             entries=array(obj(number=COUNT, at=MOMENT, actorKind=TEXT, actor=TEXT, action=TEXT)),

@@ -135,7 +135,7 @@ class Program:
         if self._is_closed():
             await launched.connection.kill()
             raise AgentFailed("The conversation has been closed.")
-        memory = "goes on with the same session" if launched.resumed else "does not remember what was said before"
+        memory = "continues the same session" if launched.resumed else "does not remember what was said before"
         self.notices.append(f"`{launched.connection.name}` {self._what_happened}; it was started again and {memory}.")
         self._adopt(launched)
         return launched.connection
