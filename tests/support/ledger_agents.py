@@ -7,6 +7,7 @@ engine for the graph.
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -45,8 +46,8 @@ WAIT = f"{'word ' * 3000}: wait."
 FAIL = "Now fail."
 RECALL = "Now recall."
 
-#: How the answer to `WAIT` begins.
-BEGUN = "waiting|You said: word"
+#: How the answer to `WAIT` begins. No word of the bridge: it may say that a message is waiting.
+BEGUN = "I begin|You said: word"
 
 HELLO = "hello"
 DONE = "It is ordered."
@@ -66,7 +67,7 @@ turns:
           approved: [{{text: "{DONE}"}}]
           denied: [{{text: "{NOT_DONE}: {{{{reason}}}}"}}]
   - when: "wait.$"
-    steps: [{{text: "waiting"}}, {{hang: true}}]
+    steps: [{{text: "I begin"}}, {{hang: true}}]
   - when: "fail.$"
     steps: [{{fail: {{kind: provider, message: "{ILL}", retryable: true}}}}]
     outcome: error
@@ -110,7 +111,7 @@ if wish == "order":
     answer = json.loads(sys.stdin.readline())
     say(type="result", text="{DONE}" if answer["behavior"] == "allow" else "{NOT_DONE}")
 elif wish == "wait":
-    say(type="partial", text="waiting")
+    say(type="partial", text="I begin")
     sys.stdin.read()
     os.read(os.pipe()[0], 1)
 elif wish == "fail":
@@ -219,11 +220,13 @@ def _answer(request: Request) -> Reply:
     if wish == "order":
         return says(NOT_DONE if "denied" in asked.results[-1] else DONE)(request)
     if wish == "wait":
-        return begins("waiting")(request)
+        return begins("I begin")(request)
     if wish == "fail":
         return Reply([f'{{"error": {{"message": "{ILL}"}}}}'.encode()], status=400)
     if wish == "recall":
-        return says("\n".join([asked.system, *(each.text for each in asked.said)]))(request)
+        # Without the middle of the long one: it would be said word by word.
+        said = (f"{each.text[:100]} {each.text[-100:]}" for each in asked.said)
+        return says("\n".join([*re.findall("The code word.*", asked.system), *said]))(request)
     return says("hello")(request)
 
 
@@ -263,7 +266,7 @@ class KeeperConversation:
                 yield ToolCancelled("call-1", "denied")
                 yield TextDelta(NOT_DONE)
         elif wish == "wait":
-            yield TextDelta("waiting")
+            yield TextDelta("I begin")
             await self._stopped.wait()
             yield TurnEnded("cancelled")
             return
