@@ -14,6 +14,7 @@ from trunkline.core.agent import Approve, Deny
 from trunkline.core.events import Failed, ToolAnswered
 from trunkline.exchange.approvals import AlreadyDecided
 from trunkline.exchange.settings import AgentBudget
+from trunkline.exchange.switchboard import CANNOT_CONTINUE, CANNOT_RUN
 
 
 async def test_of_many_answers_exactly_one_wins_and_the_others_hear_whose(tmp_path: Path) -> None:
@@ -58,6 +59,21 @@ async def test_a_call_with_a_secret_in_it_is_answered_like_any_other_but_not_by_
         (closed,) = await life.switchboard.approvals.found("closed")
         assert closed.call_id == "secret2"
     assert agent.ran == {("s1", "secret1"): 1}
+
+
+@pytest.mark.parametrize(("continues", "reason"), [(True, CANNOT_RUN), (False, CANNOT_CONTINUE)])
+async def test_a_call_that_a_killed_process_asked_about_and_the_next_cannot_run_is_closed_with_the_reason(
+    tmp_path: Path, continues: bool, reason: str
+) -> None:
+    world = World(tmp_path, agent=CommandedAgent(continues=continues))
+    database = world.simulate()
+    async with world.living() as life:
+        await life.say(await life.open(), "tool secret1")
+        await until(lambda: world.asked)
+        database.crash()
+    async with world.living() as life:
+        (closed,) = await life.switchboard.approvals.found("closed")
+        assert (closed.call_id, closed.reason) == ("secret1", reason)
 
 
 async def test_an_answer_counts_for_the_call_that_was_asked_about_and_no_other(tmp_path: Path) -> None:

@@ -48,6 +48,10 @@ COPIED_BYTES = 1024 * 1024
 #: How much of a client's text is repeated in an error.
 SHOWN_CHARS = 80
 
+#: Why an approval is closed that outlived its process. A secret in a call is not in the log.
+CANNOT_CONTINUE = "The exchange ended before there was an answer, and this agent cannot continue a turn after that."
+CANNOT_RUN = "The exchange ended before there was an answer, and a secret that the call needs was not kept."
+
 #: What happens to a message that arrives during a turn.
 When = Literal["queue", "steer", "reject"]
 
@@ -349,7 +353,8 @@ class Switchboard:
         live.session.flush()
         await self._tallies.catch_up(live.id, live.meter.catch_up, live.session.state.turns, but=turn)
         asked = frozenset((turn, request.call_id) for request in requests)
-        await self.approvals.close_all(live.id, "The agent's process ended before there was an answer.", but=asked)
+        continues = live.entry.capabilities is not None and live.entry.capabilities.continues
+        await self.approvals.close_all(live.id, CANNOT_RUN if continues else CANNOT_CONTINUE, but=asked)
         for request in requests:
             await self.approvals.asked(live.id, live.agent, turn, request)
         for queued in await self.messages.waiting(live.id):
