@@ -1,4 +1,4 @@
-"""Agents: who there is, how they do, and what they have used."""
+"""Agents: their names, their health, and what they have used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trunkline.exchange.api.errors import ApiRefused
 from trunkline.exchange.api.schemas import COUNT, FLAG, TEXT, array, maybe, obj
 from trunkline.exchange.directory import AgentEntry
 
-#: What usage can be told by.
+#: What usage can be grouped by.
 BY = ("agent", "day", "person", "model")
 
 #: How long a list may wait for agents that are made for the first time: some look for a model in the network.
@@ -22,7 +22,7 @@ MAKING_SECONDS = 2.0
 
 
 async def list_agents(call: ApiCall) -> Mapping[str, Any]:
-    """`GET /api/agents`. Those that nobody has asked for yet are made first: only then it is known how they do."""
+    """`GET /api/agents`. Agents that were never used are created first: only then is their health known."""
     unmade = [entry for entry in call.exchange.directory.entries if entry.capabilities is None]
     if unmade:
         making = [asyncio.create_task(_make(entry), name=f"make {entry.name}") for entry in unmade]
@@ -35,7 +35,7 @@ async def list_agents(call: ApiCall) -> Mapping[str, Any]:
 
 
 async def _make(entry: AgentEntry) -> None:
-    # What is wrong with it, its entry tells.
+    # Its entry says what is wrong.
     with suppress(Fault):
         await entry.agent()
 

@@ -26,7 +26,7 @@ from trunkline.exchange.people import Person
 #: Reads the configuration again. Raises `ConfigError` if it is wrong: then nothing has changed.
 Reload = Callable[[], Awaitable[None]]
 
-#: Who asks where nobody needs a token.
+#: Who makes a request where no token is needed.
 _ANYBODY = Person("", "observer")
 
 _OK = obj(ok=FLAG)
@@ -38,7 +38,7 @@ def application(
     """The exchange over HTTP. Its `state` has the `streams`, to be closed at the end.
 
     Args:
-        local: everybody who gets through to it is the one who runs it: for a socket that nobody else can open.
+        local: every request comes from the user who runs it: for a socket that nobody else can open.
         reload: what `POST /api/reload` does.
         streams: those of another application of the same exchange, to be shared with it.
     """
@@ -68,7 +68,7 @@ async def _reload(call: ApiCall) -> Mapping[str, Any]:
 
 
 async def _ready(call: ApiCall) -> Mapping[str, Any]:
-    """`GET /readyz`: it can do its work."""
+    """`GET /readyz`: whether it is ready to serve."""
     await call.exchange.switchboard.row("")
     return {"ok": True}
 

@@ -1,4 +1,4 @@
-"""Who may come in: programs and people with a token, under a name of the exchange's own, and nobody's page.
+"""Who is let in: programs and people with a token, under the exchange's own names, but no web pages from elsewhere.
 
 A page from elsewhere can make a browser send requests to loopback. It cannot change the `Origin` that the browser
 tells, nor, where a name of its own leads here, the `Host`. Tokens are in the `Authorization` header alone: addresses
@@ -19,14 +19,14 @@ from trunkline.exchange.settings import ExchangeSettings
 OPEN = "/livez"
 METRICS = "/metrics"
 
-#: A longer one is nobody's, and is not hashed.
+#: A longer one cannot be valid, and is not hashed.
 MAX_TOKEN = 4096
 
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="trunkline"'}
 
 
 class ApiNames:
-    """Refuses who calls the exchange by a name that is not its own, and pages from elsewhere."""
+    """Refuses requests under a name that is not the exchange's, and web pages from elsewhere."""
 
     def __init__(self, app: ASGIApp, *, exchange: Exchange) -> None:
         self._app = app
@@ -74,7 +74,7 @@ class KnownPeople:
 
 
 class Local:
-    """Everybody is the one who runs the exchange: for a socket that nobody else can open."""
+    """Every request comes from the user who runs the exchange: for a socket that nobody else can open."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -85,7 +85,7 @@ class Local:
 
 
 def person(scope: Scope) -> Person | None:
-    """Who asks; None: nobody knows, and nobody needs to."""
+    """Who makes the request; None if unknown, where no token is needed."""
     found: Person | None = scope["state"]["person"]
     return found
 

@@ -36,7 +36,7 @@ MAX_NUMBER = 2**53
 
 
 class ApiCall:
-    """A request of somebody who may make it."""
+    """A request that its sender is allowed to make."""
 
     def __init__(self, exchange: Exchange, request: Request, person: Person) -> None:
         self.exchange = exchange
@@ -49,7 +49,7 @@ class ApiCall:
         return str(self.request.path_params["id"])
 
     def query(self, name: str) -> str | None:
-        """What the query says; one that is empty says nothing.
+        """A parameter of the query; an empty one counts as absent.
 
         Raises:
             Refused: it says it more than once.
@@ -86,7 +86,7 @@ class ApiCall:
             raise ApiRefused(400, f"The body is not JSON: {error}.") from None
 
 
-#: What answers: the members of a JSON object, or a response.
+#: Handles a request: returns the members of a JSON object, or a response.
 Handler = Callable[[ApiCall], "Awaitable[Mapping[str, Any] | Response]"]
 
 
@@ -106,7 +106,7 @@ class ApiEndpoint(Value):
     answer: Mapping[str, Any] = {}
     """The JSON Schema of the answer."""
     status: int = 200
-    """When all went well."""
+    """The status on success."""
     statuses: tuple[int, ...] = ()
     """Others, besides those that every route may have."""
 

@@ -1,4 +1,4 @@
-"""What becomes of everything that goes wrong while a request is answered.
+"""How everything that goes wrong during a request is reported.
 
     {"error": {"code": "session_not_found", "message": "There is no session `x` here."}}
 
@@ -42,7 +42,7 @@ _NAMES = {
 
 
 class ApiRefused(Refused):
-    """A request that is not answered as it wished. The code is the status's own name, unless another is given."""
+    """A refused request. The code is the name of the status, unless another is given."""
 
     def __init__(
         self, status: int, message: str, *, code: str | None = None, headers: Mapping[str, str] | None = None
@@ -109,7 +109,7 @@ async def _gone(request: Request, failure: DatabaseGone) -> Response:
 
 
 async def _left(request: Request, failure: ClientDisconnect) -> Response:
-    # Nobody reads this any more.
+    # Nobody is left to read this.
     return Response(status_code=400)
 
 

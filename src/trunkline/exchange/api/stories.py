@@ -1,4 +1,4 @@
-"""What can be made of a session: a fork, a handover to another agent, a script, an explanation."""
+"""What can be made from a session: a fork, a handover to another agent, a script, an explanation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class NewFork(Value):
 
 
 class NewHandover(Value):
-    """Who goes on."""
+    """The agent that takes over."""
 
     to: str
 

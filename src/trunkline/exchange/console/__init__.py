@@ -1,1 +1,1 @@
-"""A page where one talks to an agent with the browser's microphone."""
+"""A page for talking to an agent with the browser's microphone."""

@@ -51,7 +51,7 @@ def application(where: Callable[[], Where]) -> Starlette:
 
 
 class _Socket:
-    """A `ConsolePage`. One that is gone is told nothing."""
+    """A `ConsolePage`. Nothing is sent to one that has disconnected."""
 
     def __init__(self, socket: WebSocket) -> None:
         self._socket = socket

@@ -1,1 +1,1 @@
-"""The wires of an exchange: how clients of each come to its sessions."""
+"""The wires of an exchange: how the clients of each join its sessions."""

@@ -82,7 +82,7 @@ class LocalConnection:
         """What the host sends, until it closes its end. More is read when it has read what it was told.
 
         Raises:
-            Fault: it was let go of.
+            Fault: it was disconnected.
             ConnectionError: it is gone.
         """
         over = asyncio.ensure_future(self._over.wait())
