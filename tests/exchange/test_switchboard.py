@@ -330,3 +330,14 @@ async def test_a_denied_call_is_not_run(tmp_path: Path) -> None:
         (row,) = await life.switchboard.approvals.found()
         assert (row.state, row.decided_by) == ("denied", "bob")
     assert agent.ran == {}
+
+
+async def test_the_newest_session_comes_first_also_within_a_millisecond(tmp_path: Path) -> None:
+    world = World(tmp_path, agent=CommandedAgent())
+    async with world.living() as life:
+        for id in ("b", "c", "a"):
+            await life.open(id)
+        world.now -= 1000
+        await life.open("d")
+        assert [row.id for row in await life.switchboard.rows()] == ["d", "a", "c", "b"]
+        assert [row.id for row in await life.switchboard.rows(limit=2, before="a")] == ["c", "b"]

@@ -58,10 +58,13 @@ class SessionRows:
 
     async def insert(self, row: SessionRow, turns: int = 0) -> None:
         """One more, which begins with so many turns of another."""
-        values = tuple(getattr(row, name) for name in row.__fields__)
-        sql = f"INSERT INTO session ({', '.join(row.__fields__)}) VALUES ({', '.join('?' * len(values))})"
 
         def write(tx: Transaction) -> None:
+            # Later than all others, also within a millisecond and after the clock was put back: lists go by it.
+            newest = (tx.one("SELECT MAX(created_at) AS newest FROM session") or {}).get("newest")
+            made = row.replace(created_at=max(row.created_at, int(newest or 0) + 1))
+            values = tuple(getattr(made, name) for name in made.__fields__)
+            sql = f"INSERT INTO session ({', '.join(made.__fields__)}) VALUES ({', '.join('?' * len(values))})"
             tx.execute(sql, values)
             tally.opened(tx, row.id, turns)
 
