@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -266,12 +267,15 @@ async def test_what_was_said_here_is_awaited_beyond_the_ends_of_others_turns(hom
 
 
 @pytest.mark.process
-async def test_a_terminal_whose_prompt_cannot_be_left_is_told_how_to_answer(home: Path) -> None:
+async def test_a_terminal_that_cannot_move_is_asked_as_well_and_ends_when_it_is_told_to(home: Path) -> None:
     async with exchange(home, helper=asking(home)) as running:
         live = await running.switchboard.open("helper", "mine", by="ana")
         with ChatTerminal("helper", "--attach", "--session-id", "mine", TERM="dumb") as chat:
             await asyncio.to_thread(chat.wait_for_prompt)
             await running.switchboard.submit(live, UserMessage("Go", sender="ana"))
-            await asyncio.to_thread(chat.sees, "ana: Go", "trunkline approvals list")
-            live.session.answer(live.session.waiting[0].call_id, Approve(), "ana")
-            await asyncio.to_thread(chat.sees, "Approved by ana.", "after")
+            await asyncio.to_thread(chat.sees, "ana: Go", "Allow?")
+            chat.type("y")
+            await asyncio.to_thread(chat.sees, "after")
+            await asyncio.to_thread(chat.wait_for_prompt)
+            chat.process.send_signal(signal.SIGTERM)
+            assert await asyncio.to_thread(chat.process.wait, PATIENCE_SECONDS) == 128 + signal.SIGTERM

@@ -18,7 +18,7 @@ from trunkline.base import paths
 from trunkline.base.printable import printable_line
 from trunkline.base.signals import handled
 from trunkline.base.writing import write_or_drop
-from trunkline.cli import local_exchange, shelf
+from trunkline.cli import shelf
 from trunkline.cli.chat_files import mentioned, unfound
 from trunkline.cli.chat_session import ChatOptions, EventQueue, Opening, TerminalSession, opening, resume_command
 from trunkline.cli.logged import logged
@@ -374,7 +374,7 @@ class TerminalConversation:
             await self._inbox.news.wait()
             await run_in_terminal(self._show_news_above)
             if self._talk.gone is not None or (self._talk.joined and self.session.waiting):
-                self._needed.set() if self._screen.moves else self._tell_now(local_exchange.WAITS)
+                self._needed.set()
 
     def _show_news_above(self) -> None:
         self.view.spaced()

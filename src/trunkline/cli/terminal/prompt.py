@@ -20,6 +20,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.styles import Style
+from prompt_toolkit.utils import is_dumb_terminal
 
 from trunkline.base import paths
 from trunkline.cli.terminal.calls import in_a_line
@@ -114,6 +115,12 @@ class InputPrompt:
     async def leave(self, reading: asyncio.Task[str]) -> str:
         """Give up reading, if that is not over, and leave nothing of it on the screen; gives what was typed."""
         app, typed = self._session.app, ""
+        if is_dumb_terminal() and not reading.done():
+            # There it reads with an application of its own: what was typed cannot be had.
+            self.left = True
+            reading.cancel()
+            await asyncio.wait({reading})
+            return typed
         while not (reading.done() or app.is_running):  # noqa: ASYNC110  (it does not tell)
             # It has only just begun.
             await asyncio.sleep(0)
