@@ -146,7 +146,7 @@ async def test_commands_of_the_agents_own_reach_it(stage: Stage) -> None:
         await stage.asked(2)
         assert [message.text for message in stage.agent.heard] == ["/compact now", "/status"]
         stage.platform.says("/help")
-        await stage.sees("`/retry` asks again")
+        await stage.sees("`/retry` repeats the last message")
 
 
 async def test_retry_asks_again_what_failed_and_only_once(stage: Stage) -> None:

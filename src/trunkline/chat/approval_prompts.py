@@ -31,6 +31,8 @@ MOST_ASKED = 8
 MOST_LATER = 100
 
 NOBODY_LEFT = "There is nobody left to answer"
+#: Without its full stop.
+ASKED_AGAIN = "It still waits, and is asked again here when the bridge is back"
 TOO_MANY = "Too many questions wait for an answer"
 
 
@@ -48,6 +50,8 @@ class ApprovalPrompts:
         """What is asked when others are answered, by call."""
         self._nobody = ""
         """Why nobody can answer, if nobody can."""
+        self._left = False
+        """Whether somebody else will ask."""
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -61,6 +65,9 @@ class ApprovalPrompts:
         # Without secrets before it is cut: half of one would not be known.
         clean: ToolRequested = self._channel.redactor.data(request)
         request = clean.replace(call_id=request.call_id)
+        if self._left or request.call_id in self._later or self._book.of_call(request.call_id) is not None:
+            # Whoever goes on with a turn may hear of it twice.
+            return
         if self._nobody:
             self._loop.call_soon(self._deny, request.call_id, self._nobody)
         elif len(self._book.waiting) < MOST_ASKED:
@@ -137,14 +144,17 @@ class ApprovalPrompts:
         if asked is not None:
             self._close(asked, f"No answer needed: {_begun_small(inline(how))}")
 
-    def close(self, why: str) -> None:
-        """No question is open any more, and none will be."""
+    def close(self, why: str, *, goes_on: bool = False) -> None:
+        """No question is open here any more, and none will be. With `goes_on`, the next run of the bridge asks again
+        what nobody has answered by then."""
         self._nobody = self._nobody or why
+        self._left = goes_on
         self._later.clear()
         if self._timer is not None:
             self._timer.cancel()
+        how = f"No answer yet: {why}. {ASKED_AGAIN}" if goes_on else f"No answer needed: {why}"
         for asked in self._book.waiting:
-            self._close(asked, f"No answer needed: {why}")
+            self._close(asked, how)
 
     def nobody_left(self) -> None:
         """Nobody can answer any more: what waits is denied, and so is what comes."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from trunkline.chat.attachments import Folder, OutgoingFile
@@ -62,6 +63,10 @@ class Channel:
         with self._store.together():
             self.post(text, buttons)
             self._store.end(note, outcome)
+
+    def together(self) -> AbstractContextManager[None]:
+        """All that is written within, or nothing; see `ChatStore.together`."""
+        return self._store.together()
 
     def enclose(self, text: str, name: str) -> None:
         """Put a long text without secrets into the chat: in messages, if they are few, else as a file of that name."""

@@ -123,15 +123,26 @@ class ChatSession:
     def _begin(self, session: Session) -> None:
         """Keep which session it is, and whose, and tell the chat what is new about that: both or neither."""
         settings, agent = self._context.opener.settings, self.agent
-        known = self.kept.agent_session if self.kept.session_id == session.id else None
+        before = self.kept if self.kept.session_id == session.id else KeptChat()
+        now = before.replace(agent=agent, session_id=session.id, spec=settings.agents[agent])
         with self._context.store.together():
             if self._news:
                 self._channel.remark(self._news)
-            self._keep(KeptChat(agent, session.id, known, settings.agents[agent], settings.workspace))
+            self._keep(now.replace(workspace=settings.workspace))
             self._context.store.when_kept(self._told)
 
     def _told(self) -> None:
         self._news = ""
+
+    def seen(self, seq: int, turn: int) -> None:
+        """Keep how much of the session the chat has, where a later run of the bridge goes on from there: up to this
+        event, in this turn of the chat's; 0: in none.
+
+        Raises:
+            ConfigError: it could not be written to the disk.
+        """
+        if self._context.opener.shares:
+            self._keep(self.kept.replace(seen=seq, turn=turn))
 
     def decide(self, call_id: str, decision: Decision, by: str = "") -> None:
         """Tell the session what somebody decided about a call; `by`: who, if others are to know.

@@ -25,7 +25,7 @@ from trunkline.chat.delivery.store import Note
 from trunkline.chat.message_queue import MessageQueue
 from trunkline.chat.platform import Inbound, SendFailed
 from trunkline.chat.retry import CannotRetry, RetryTarget
-from trunkline.chat.turn import ChatTurn, Stopped
+from trunkline.chat.turn import ChatTurn, Left, Stopped
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.session import Session
 from trunkline.core.turns import State
@@ -61,6 +61,8 @@ class ChatConversation:
         self._resting: asyncio.TimerHandle | None = self._loop.call_later(self.settings.idle_seconds, self._rest)
         self._restored: set[int] = set()
         """Messages that an earlier run of the bridge has taken."""
+        self._left: set[int] = set()
+        """Those of them whose turn that run has begun, in a session that went on without it."""
         self._queue_told: Posting | None = None
         self._ended = asyncio.Event()
         """Set whenever a message has its end."""
@@ -91,7 +93,18 @@ class ChatConversation:
             await self._ended.wait()
 
     def interrupted(self, note: Note) -> None:
-        """A message whose turn an earlier run of the bridge did not live to end: never run again unasked."""
+        """A message whose turn an earlier run of the bridge did not live to end: never run again unasked.
+
+        If the session went on without the bridge, the chat is shown the rest.
+        """
+        if not self._context.opener.shares:
+            self._give_up(note)
+            return
+        self.queue.join(note, passing=True)
+        self._left.add(note.id)
+        self._wake()
+
+    def _give_up(self, note: Note) -> None:
         if self.channel.limits.buttons:
             self.channel.conclude(note, "error", retry.told(note), (retry.button(note),))
         else:
@@ -188,14 +201,18 @@ class ChatConversation:
             await asyncio.wait({self._worker})
 
     async def close(self, why: str) -> None:
-        """End the answer with a notice and let go of the session. What waits stays noted. Bounded in time."""
+        """End the answer with a notice and let go of the session. What waits stays noted. Bounded in time.
+
+        In a session that goes on without the bridge, only the bridge's part of the answer ends.
+        """
         self._closing = why
         if self._resting is not None:
             self._resting.cancel()
         # First: what happened to the question is that the bridge ended, not that somebody stopped it.
-        self.prompts.close(why)
+        goes_on = self._context.opener.shares
+        self.prompts.close(why, goes_on=goes_on)
         if self._turn is not None:
-            self._turn.stop(why)
+            self._turn.leave(why) if goes_on else self._turn.stop(why)
         if self._worker is not None:
             await ended({self._worker})
         await self.chat_session.leave()
@@ -224,6 +241,7 @@ class ChatConversation:
             finally:
                 self.queue.end()
                 self._restored.discard(note.id)
+                self._left.discard(note.id)
                 self._queue_told = None
                 self._ended.set()
         if not self._closing:
@@ -253,11 +271,18 @@ class ChatConversation:
         try:
             if turn.note.id in self._restored and not self.channel.limits.history:
                 await lasting(lambda: self.channel.remark(f"From before the restart: {retry.named(turn.note)}."))
-            view = await turn.run()
+            view = await (turn.follow() if turn.note.id in self._left else turn.run())
+            if view is None:
+                await lasting(lambda: self._give_up(turn.note))
+                return
             hint = NEW_MAY_HELP if self._failed_so_before(view.failures) else ""
             await turn.keep(view, hint)
+        except Left:
+            await lasting(turn.left)
         except Stopped:
-            await lasting(lambda: turn.fail("cancelled", turn.stopped_because))
+            # What an earlier run has begun is the next one's to show, if this one ends before it could.
+            if not (self._closing and turn.note.id in self._left):
+                await lasting(lambda: turn.fail("cancelled", turn.stopped_because))
         except Fault as fault:
             text = f"**Error**: {fault}"
             await lasting(lambda: turn.fail("error", text))

@@ -53,7 +53,8 @@ class Opener:
         """For the turns of all bridges that open their sessions here."""
 
     shares = False
-    """Whether others are in these sessions, who must be told apart."""
+    """Whether others are in these sessions, who must be told apart. Then a turn goes on when the bridge ends, and the
+    next run of the bridge shows the rest of it."""
 
     async def open(self, name: str, session_id: str | None = None, *, chat: str = "") -> Session:
         """A new session with the agent of that name, or the one of that id. `chat` is what agents call the chat.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from trunkline.chat.approval_prompts import ApprovalPrompts
 from trunkline.chat.channel import Channel
@@ -52,10 +52,18 @@ class TurnView:
         note: Note,
         verbosity: Verbosity,
         answer: StreamedAnswer | None = None,
+        seen: Callable[[int, int], None] = lambda seq, turn: None,
     ) -> None:
-        """The answer to `note` goes to the channel, and questions to `prompts`. `answer` is one that was begun."""
+        """The answer to `note` goes to the channel, and questions to `prompts`. `answer` is one that was begun; `seen`
+        is told when the chat has everything up to an event of a turn."""
         self.turn: int | None = None
         """Which one it shows: the session may have others, of others. None: all."""
+        self.begun = False
+        """Whether it has begun."""
+        self.seq = 0
+        """The number of the last event that it was given."""
+        self.asks = True
+        """Whether questions are asked in the chat. Those of the past are not."""
         self.ended = asyncio.Event()
         self.outcome: events.Outcome = "unknown"
         self.failures: list[str] = []
@@ -64,6 +72,7 @@ class TurnView:
         """In base64."""
         self.answer = answer
         self._channel = channel
+        self._seen = seen
         self._prompts = prompts
         self._note = note
         self._verbosity = verbosity
@@ -80,6 +89,9 @@ class TurnView:
 
     def show(self, envelopes: Sequence[Envelope]) -> None:
         for envelope in envelopes:
+            self.seq = envelope.seq
+            if begins(envelope, self._note):
+                self.turn, self.begun = envelope.turn, True
             if self.turn not in (None, envelope.turn):
                 continue
             try:
@@ -180,13 +192,16 @@ class TurnView:
     def _asked(self, event: ToolRequested) -> None:
         """What was said so far stands above the question, and what follows below it."""
         self._acted = self._apart = True
-        if self.answer is not None:
-            self._part_here(self.answer)
-        self._prompts.ask(event)
+        self._part_here()
+        if self.asks:
+            self._prompts.ask(event)
 
-    def _part_here(self, answer: StreamedAnswer) -> None:
+    def _part_here(self) -> None:
         try:
-            answer.cut()
+            with self._channel.together():
+                if self.answer is not None:
+                    self.answer.cut()
+                self._seen(self.seq, self.turn or 0)
         except Fault as fault:
             # It stands in one message then; the question has to be asked all the same.
             logger.error("an answer could not be parted: %s", fault)
@@ -223,3 +238,8 @@ class TurnView:
             self.answer = self._channel.answer(self._note)
         self._last = (self._last + text)[-len(_APART) :]
         self.answer.feed(text)
+
+
+def begins(envelope: Envelope, note: Note) -> bool:
+    """Whether this is the beginning of the turn that answers a message."""
+    return isinstance(envelope.event, events.TurnStarted) and envelope.event.message.id == note.inbound.id

@@ -119,6 +119,10 @@ class KeptChat(Value):
     """What the agent's name stood for when the session began; empty: not known."""
     workspace: str = ""
     """Where the session works; empty: not known."""
+    seen: int = 0
+    """In a session that goes on without the bridge: its last event of which the chat has everything."""
+    turn: int = 0
+    """The turn of that event, if it is the chat's; 0: that begins later."""
 
 
 #: What it is to people.
