@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.exchange_world import NOON
 from trunkline.core.events import ToolRequested
+from trunkline.exchange import approvals
 from trunkline.exchange.approvals import ApprovalStore, digest
 from trunkline.exchange.schema import FORM
 from trunkline.exchange.session_rows import SessionRow, SessionRows
@@ -80,3 +81,15 @@ def test_an_answer_is_bound_to_the_tool_and_every_argument() -> None:
     others = [CALL.replace(name="Write"), CALL.replace(args={"command": "make it"}), CALL.replace(args={})]
     assert len({digest(call) for call in (CALL, *others)}) == 4
     assert digest(CALL) == digest(CALL.replace(call_id="c2", description="something else"))
+
+
+async def test_of_more_than_a_list_holds_the_oldest_are_overdue_first(
+    store: ApprovalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(approvals, "MOST_LISTED", 2)
+    for call_id in ("c1", "c2", "c3"):
+        await store.asked("s1", "a", 1, CALL.replace(call_id=call_id))
+    assert [row.call_id for row in await store.overdue(NOON)] == ["c1", "c2"]
+    assert await store.overdue(NOON - 1) == []
+    await store.answered("s1", 1, "c1", approved=True, by="ana")
+    assert [row.call_id for row in await store.overdue(NOON)] == ["c2", "c3"]

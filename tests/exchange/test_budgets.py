@@ -16,6 +16,7 @@ from trunkline.exchange.forking import fork
 from trunkline.exchange.settings import AgentBudget
 from trunkline.models.prices import Price
 from trunkline.models.providers import ModelSettings
+from trunkline.store.database import DatabaseGone
 
 HOUR_MS = 3_600_000
 
@@ -147,3 +148,24 @@ async def test_turns_that_a_fork_begins_with_are_not_counted_again(tmp_path: Pat
         await life.rest(other)
         (used,) = await life.budgets.usage("person")
         assert (used["turns"], used["input_tokens"]) == (2, 25)
+
+
+async def test_new_limits_that_cannot_be_taken_up_whole_change_nothing(tmp_path: Path) -> None:
+    world = World(tmp_path, AgentBudget(tokens_per_day=1000), agent=CommandedAgent())
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "spend 600")
+        await life.rest(live)
+        new = {"agent": AgentBudget(tokens_per_day=1), "other": AgentBudget(tokens_per_day=1)}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(life.database, "read", _gone)
+            with pytest.raises(DatabaseGone):
+                await life.budgets.open(new)
+        live.meter.check()
+        await life.budgets.open(new)
+        with pytest.raises(BudgetExceeded):
+            live.meter.check()
+
+
+async def _gone(work: object) -> None:
+    raise DatabaseGone("the disk is full")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.exchange_world import NOON, CommandedAgent
 from trunkline.core.agent import Agent
-from trunkline.core.faults import AgentFailed, ConfigError, UnknownAgent
-from trunkline.exchange.directory import FIRST_DELAY_MS, LONGEST_DELAY_MS, Directory
+from trunkline.core.faults import AgentFailed, ConfigError, SessionDamaged, UnknownAgent
+from trunkline.exchange.directory import FIRST_DELAY_MS, LONGEST_DELAY_MS, AgentEntry, Directory
 from trunkline.exchange.settings import AgentSettings
 
 
@@ -67,6 +68,32 @@ async def test_one_that_cannot_be_made_is_tried_again_later_and_later() -> None:
     await entry.agent()
     entry.worked()
     assert entry.healthy
+
+
+async def test_those_who_waited_while_it_could_not_be_made_do_not_each_try_again_at_once() -> None:
+    maker = Maker(helper="echo")
+    maker.problem = ConfigError("It is ill.")
+    entry = maker.directory.find("helper")
+    found = await asyncio.gather(*(entry.agent() for _ in range(10)), return_exceptions=True)
+    assert maker.made == ["echo"]
+    assert sum(isinstance(each, AgentFailed) for each in found) == 9
+
+
+def test_what_is_wrong_with_one_conversation_is_not_held_against_the_agent(tmp_path: Path) -> None:
+    entry = AgentEntry(AgentSettings("helper", "echo", str(tmp_path)), Maker().make, lambda: NOON)
+    entry.could_not_open(SessionDamaged("Its log is damaged."), str(tmp_path))
+    entry.could_not_open(ConfigError("The directory is gone."), str(tmp_path / "gone"))
+    assert entry.healthy
+    for number, place in enumerate((str(tmp_path), None)):
+        entry.could_not_open(ConfigError(f"It is ill {number}."), place)
+        assert (entry.healthy, entry.last_error) == (False, f"It is ill {number}.")
+        entry.worked()
+
+
+def test_the_agents_own_directory_that_is_gone_is_held_against_it(tmp_path: Path) -> None:
+    entry = AgentEntry(AgentSettings("helper", "echo", str(tmp_path / "gone")), Maker().make, lambda: NOON)
+    entry.could_not_open(ConfigError("The directory is gone."), str(tmp_path / "gone"))
+    assert not entry.healthy
 
 
 def test_new_settings_replace_only_the_agents_that_changed() -> None:

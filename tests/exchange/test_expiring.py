@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
 
 from tests.exchange.api_world import World, world
 from tests.support.patience import PATIENCE_SECONDS
@@ -12,6 +15,8 @@ from trunkline.core.agent import Deny
 from trunkline.core.events import ToolRequested
 from trunkline.exchange.approvals import Approval
 from trunkline.exchange.expiring import Expiry
+from trunkline.exchange.switchboard import Switchboard
+from trunkline.store.database import DatabaseGone
 
 HOUR = 3600.0
 
@@ -62,3 +67,20 @@ async def test_without_a_limit_it_waits_for_ever(tmp_path: Path) -> None:
         found.clock.now += int(HOUR * 1000) * 24 * 3650
         assert await expiry(found, None).look() == 0
         assert (await row(found, approval))["state"] == "pending"
+
+
+@pytest.mark.virtual_time
+async def test_a_database_that_does_not_answer_does_not_end_the_exchange(tmp_path: Path) -> None:
+    looks = 0
+
+    async def gone(until: int) -> list[Approval]:
+        nonlocal looks
+        looks += 1
+        if looks == 2:
+            ending.set()
+        raise DatabaseGone("the disk is full")
+
+    ending = asyncio.Event()
+    board = cast(Switchboard, SimpleNamespace(approvals=SimpleNamespace(overdue=gone)))
+    await Expiry(board, lambda: 0, lambda: HOUR).run(ending)
+    assert looks == 2

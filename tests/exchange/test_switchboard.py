@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,11 @@ from trunkline.core.agent import Approve, Deny
 from trunkline.core.events import TurnStarted, UserMessage
 from trunkline.core.faults import AgentBusy, AgentFailed, ConfigError, SessionExists, SessionNotFound
 from trunkline.core.turns import State
+from trunkline.exchange.acts import Act
 from trunkline.exchange.approvals import AlreadyDecided
+from trunkline.exchange.directory import FIRST_DELAY_MS
+from trunkline.exchange.waking import WOKEN_AT_ONCE
+from trunkline.store.database import DatabaseGone
 from trunkline.store.files import FileStore
 
 
@@ -341,3 +346,60 @@ async def test_the_newest_session_comes_first_also_within_a_millisecond(tmp_path
         await life.open("d")
         assert [row.id for row in await life.switchboard.rows()] == ["d", "a", "c", "b"]
         assert [row.id for row in await life.switchboard.rows(limit=2, before="a")] == ["c", "b"]
+
+
+async def test_a_session_that_cannot_be_woken_does_not_cost_the_others_of_its_agent_their_questions(
+    tmp_path: Path,
+) -> None:
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
+    ids = [f"s{number:02}" for number in range(2 * WOKEN_AT_ONCE)]
+    async with world.living() as life:
+        for id in ids:
+            await life.say(await life.open(id), "tool t1")
+        await until(lambda: len(world.asked) == len(ids))
+    refused = iter([AgentFailed("It is ill.")])
+    agent.refusing = lambda: next(refused, None)
+    async with world.living() as life:
+
+        async def waiting() -> list[str]:
+            return [row.session for row in await life.switchboard.approvals.found("pending")]
+
+        found = await waiting()
+        assert len(found) == len(ids) - 1
+        world.now += FIRST_DELAY_MS
+        # Those that had to wait are tried again, and can be answered.
+        await until(lambda: len(life.switchboard.at_work) == len(found))
+        assert await waiting() == found
+
+
+async def test_a_session_is_closed_even_if_that_cannot_be_noted_and_others_are_let_go_of_later(tmp_path: Path) -> None:
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
+    world.evict_seconds = 0.01
+    async with world.living() as life:
+        await life.open()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(life.switchboard.acts, "keep", _full)
+            await until(lambda: not agent.is_open)
+        await life.switchboard.find("s1")
+        await until(lambda: not agent.is_open)
+        await until(lambda: life.switchboard.live("s1") is None)
+
+
+async def _full(session: str, acts: Sequence[Act]) -> None:
+    raise DatabaseGone("the disk is full")
+
+
+async def test_people_are_told_of_a_question_that_the_last_process_had_no_time_to_write_down(tmp_path: Path) -> None:
+    world = World(tmp_path, agent=CommandedAgent())
+    async with world.living() as life:
+        await life.say(await life.open(), "tool t1")
+        await life.pending()
+    async with world.living() as life:
+        assert world.asked == ["t1"]
+        await life.database.write(lambda tx: tx.execute("DELETE FROM approval"))
+        await life.database.write(lambda tx: tx.execute("UPDATE tally SET begun = 1"))
+    async with world.living() as life:
+        assert world.asked == ["t1", "t1"]
+        assert (await life.pending()).call_id == "t1"

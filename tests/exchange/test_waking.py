@@ -6,7 +6,7 @@ import asyncio
 
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.faults import AgentFailed
-from trunkline.exchange.waking import WOKEN_AT_ONCE, Waking
+from trunkline.exchange.waking import FIRST_PAUSE, WOKEN_AT_ONCE, Waking
 
 
 async def test_all_are_woken_but_only_some_at_once_and_who_cannot_be_is_given_up() -> None:
@@ -50,3 +50,32 @@ async def test_an_exchange_that_ends_does_not_wait_for_those_that_are_still_asle
     async with asyncio.timeout(PATIENCE_SECONDS):
         await begun.wait()
         await waking.close()
+
+
+async def test_one_whose_agent_may_be_had_later_is_tried_again_later_and_later_and_not_given_up() -> None:
+    tries, pauses, awake = 0, [], asyncio.Event()
+    again = asyncio.Event()
+
+    async def find(id: str) -> None:
+        nonlocal tries
+        tries += 1
+        if tries < 4:
+            raise AgentFailed("Its next try is in 0.2 s.", retryable=True)
+        awake.set()
+
+    async def gave_up(id: str, why: str) -> None:
+        raise AssertionError(why)
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        await again.wait()
+
+    waking = Waking(find, gave_up, pause)
+    waking.begin(["s"])
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await waking.over()
+        assert not awake.is_set()
+        again.set()
+        await awake.wait()
+    assert pauses == [FIRST_PAUSE, 2 * FIRST_PAUSE, 4 * FIRST_PAUSE]
+    await waking.close()

@@ -62,11 +62,13 @@ class CommandedAgent:
         """What the exchange looks at of an agent's own: its prices."""
         self.refuses: Exception | None = None
         """What opening raises, if anything."""
+        self.refusing: Callable[[], Exception | None] = lambda: self.refuses
+        """The same, where it differs from time to time."""
 
     async def open(self, request: OpenRequest) -> CommandedConversation:
         await asyncio.sleep(0)
-        if self.refuses is not None:
-            raise self.refuses
+        if (refusal := self.refusing()) is not None:
+            raise refusal
         self.opened += 1
         conversation = CommandedConversation(self, request)
         self.is_open.add(conversation)

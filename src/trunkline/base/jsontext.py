@@ -94,6 +94,11 @@ def dumps(value: Any) -> bytes:
         raise TypeError(f"not JSON: {error}") from None
 
 
+def whole(text: str) -> str:
+    """A text that came as JSON for those who take UTF-8 alone, such as databases: `?` for each lone surrogate."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def _more_values_than(data: bytes, limit: int) -> bool:
     """Whether a text separates more values than that, which its parser would have to make one by one."""
     if data.count(b",") + data.count(b"[") + data.count(b"{") <= limit:

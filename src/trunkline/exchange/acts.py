@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from trunkline.base import jsontext
 from trunkline.base.values import Value
 from trunkline.store.database import Database, Transaction
 
@@ -37,7 +38,7 @@ class Acts:
 
     def act(self, seq: int, what: What, person: str = "", detail: str = "") -> Act:
         """An act that happens now."""
-        return Act(self._clock(), seq, what, person, detail[:LONGEST_DETAIL])
+        return Act(self._clock(), seq, what, jsontext.whole(person), jsontext.whole(detail[:LONGEST_DETAIL]))
 
     async def add(self, session: str, seq: int, what: What, person: str = "", detail: str = "") -> None:
         """Note an act. Nothing is noted for a session that no longer exists."""

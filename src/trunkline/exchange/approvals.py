@@ -76,15 +76,16 @@ class ApprovalStore:
 
     async def asked(self, session: str, agent: str, turn: int, request: ToolRequested) -> Approval:
         """A person has to decide on a call. If it was asked about before, its row is reused."""
+        call_id, tool, description = map(jsontext.whole, (request.call_id, request.name, request.description))
         row = (
-            new_id(), session, agent, turn, request.call_id, request.name, request.category, request.description,
+            new_id(), session, agent, turn, call_id, tool, request.category, description,
             jsontext.dumps(dict(request.args)).decode(), digest(request), self._clock(), "pending",
         )  # fmt: skip
 
         def write(tx: Transaction) -> Approval:
             found = tx.one(
                 f"SELECT {_FIELDS} FROM approval WHERE session = ? AND turn = ? AND call_id = ? AND state = 'pending'",
-                (session, turn, request.call_id),
+                (session, turn, call_id),
             )
             if found is None:
                 marks = ", ".join("?" * len(row))
@@ -107,7 +108,7 @@ class ApprovalStore:
     async def explained(self, id: str, reason: str) -> None:
         """Why it was denied."""
         sql = "UPDATE approval SET reason = ? WHERE id = ? AND state = 'denied'"
-        await self._database.write(lambda tx: tx.execute(sql, (reason, id)))
+        await self._database.write(lambda tx: tx.execute(sql, (jsontext.whole(reason), id)))
 
     async def ended(self, session: str, turn: int, call_id: str | None, reason: str) -> None:
         """The call, or with None the whole turn, is over: an answer is no longer needed."""
@@ -115,13 +116,14 @@ class ApprovalStore:
 
     async def close_all(self, session: str, reason: str, *, but: frozenset[tuple[int, str]] = frozenset()) -> None:
         """In this session only these calls, by turn and id, still await an answer."""
+        kept = {(turn, jsontext.whole(call_id)) for turn, call_id in but}
 
         def write(tx: Transaction) -> None:
             pending = tx.all(
                 "SELECT id, turn, call_id FROM approval WHERE session = ? AND state = 'pending'", (session,)
             )
             for row in pending:
-                if (row["turn"], row["call_id"]) not in but:
+                if (row["turn"], row["call_id"]) not in kept:
                     tx.execute(
                         "UPDATE approval SET state = 'closed', reason = ?, decided_at = ? WHERE id = ?",
                         (reason, self._clock(), row["id"]),
@@ -148,6 +150,14 @@ class ApprovalStore:
         rows = await self._database.read(lambda tx: tx.all(sql, values))
         return [_approval(row) for row in reversed(rows)]
 
+    async def overdue(self, until: int) -> list[Approval]:
+        """Those that were asked by then and await an answer, oldest first; of very many, the oldest."""
+        sql = (
+            f"SELECT {_FIELDS} FROM approval WHERE state = 'pending' AND asked_at <= ? ORDER BY asked_at, id "
+            f"LIMIT {MOST_LISTED}"
+        )
+        return [_approval(row) for row in await self._database.read(lambda tx: tx.all(sql, (until,)))]
+
     async def count_pending(self) -> int:
         """How many await an answer."""
         sql = "SELECT COUNT(*) AS count FROM approval WHERE state = 'pending'"
@@ -162,9 +172,10 @@ class ApprovalStore:
     async def _settle(
         self, session: str, turn: int, call_id: str | None, state: State, by: str | None, reason: str | None
     ) -> None:
+        by, reason = (None if text is None else jsontext.whole(text) for text in (by, reason))
         values: list[Any] = [state, by, self._clock(), reason, session, turn]
         call = "" if call_id is None else " AND call_id = ?"
-        values += [] if call_id is None else [call_id]
+        values += [] if call_id is None else [jsontext.whole(call_id)]
         sql = (
             "UPDATE approval SET state = ?, decided_by = ?, decided_at = ?, reason = ? "
             f"WHERE session = ? AND turn = ?{call} AND state = 'pending'"

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
+from trunkline.base import jsontext
 from trunkline.core.faults import BudgetExceeded
 from trunkline.core.usage import Usage
 from trunkline.exchange import tally
@@ -93,15 +94,17 @@ class Budgets:
     async def open(self, budgets: Mapping[str, AgentBudget]) -> None:
         """Load what these agents have used so far; agents that are already known get their new limits."""
         now = self._clock()
-        for agent, budget in budgets.items():
-            if agent in self._agents:
-                self._agents[agent].budget = budget
-                continue
-            spending = self._agents[agent] = Spending(budget, self._clock)
+        opened: dict[str, Spending] = {}
+        for agent in budgets.keys() - self._agents.keys():
+            spending = opened[agent] = Spending(budgets[agent], self._clock)
             spending.roll()
             used, began = await self._database.read(partial(_so_far, agent=agent, day=day_of(now), now=now))
             spending.tokens, spending.usd = used
             spending.began.extend(began)
+        # All or nothing: a database that cannot be asked leaves everything as it was.
+        self._agents |= opened
+        for agent, budget in budgets.items():
+            self._agents[agent].budget = budget
 
     def meter(self, agent: str, session: str, prices: Mapping[str, Price] | None = None) -> SessionMeter:
         """A meter for a session of an agent; `prices` are the user's own, by model."""
@@ -231,7 +234,7 @@ class SessionMeter:
     async def _write(
         self, usage: Usage, model: str, person: str, turns: int, counted: Callable[[Transaction], None]
     ) -> None:
-        key = (day_of(self._clock()), self._agent, person, model)
+        key = (day_of(self._clock()), self._agent, jsontext.whole(person), jsontext.whole(model))
         added = (
             turns, usage.input_tokens or 0, usage.output_tokens or 0, usage.cache_read_tokens or 0,
             usage.cache_write_tokens or 0, round((self._cost(model, usage) or 0.0) * _MICRO),

@@ -8,13 +8,16 @@ conversations that they belong to.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from trunkline.base import backoff
 from trunkline.base.nearest import suggestion
+from trunkline.base.vocabulary import DEFAULT_ALLOW
 from trunkline.core.agent import Agent, Capabilities
-from trunkline.core.faults import AgentFailed, Fault, UnknownAgent
+from trunkline.core.approvals import Policy
+from trunkline.core.faults import AgentFailed, Fault, SessionDamaged, SessionHeld, UnknownAgent
 from trunkline.exchange.settings import AgentSettings
 
 #: Before the first retry: short, since most crashes are accidents.
@@ -62,14 +65,21 @@ class AgentEntry:
             ConfigError: it cannot be created.
             AgentFailed: it has just failed, and the next attempt is not due yet.
         """
-        wait = self._not_before - self._clock()
-        if wait > 0:
-            soon = f"The agent `{self.name}` has failed, and its next try is in {wait / 1000:.1f} s"
-            raise AgentFailed(f"{soon}: {self.last_error}", retryable=True)
         async with self._making:
+            wait = self._not_before - self._clock()
+            if wait > 0:
+                soon = f"The agent `{self.name}` has failed, and its next try is in {wait / 1000:.1f} s"
+                raise AgentFailed(f"{soon}: {self.last_error}", retryable=True)
             if self._agent is None:
                 self._agent = await self._made()
             return self._agent
+
+    def policy(self, agent: Agent) -> Policy:
+        """What is asked about in a conversation with it, as its settings say, else its own."""
+        allow = self.settings.allow
+        if allow is None:
+            allow = getattr(getattr(agent, "settings", None), "allow", None) or DEFAULT_ALLOW
+        return Policy(self.settings.mode or "default", allow=allow)
 
     async def _made(self) -> Agent:
         try:
@@ -88,8 +98,14 @@ class AgentEntry:
         self.healthy = False
         self.last_error = str(fault)[:SHOWN_CHARS]
 
-    def could_not_open(self, fault: Fault) -> None:
-        """It could not open a conversation: the next attempt is postponed."""
+    def could_not_open(self, fault: Fault, workspace: str | None = None) -> None:
+        """It could not open a conversation in that directory: the next attempt is postponed.
+
+        Not if the reason lies in the conversation: a log that cannot be read, or a directory of its own that is gone.
+        """
+        own = workspace is not None and workspace != os.path.realpath(os.path.expanduser(self.settings.workspace))
+        if isinstance(fault, SessionDamaged | SessionHeld) or (own and not os.path.isdir(workspace or "")):
+            return
         self.failed(fault)
         self._failures += 1
         self._not_before = self._clock() + int(backoff.delay(self._failures, FIRST_DELAY_MS, LONGEST_DELAY_MS))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 
 from trunkline.core.agent import Deny
 from trunkline.core.faults import Fault
 from trunkline.exchange.approvals import AlreadyDecided, Approval
 from trunkline.exchange.switchboard import Switchboard
+from trunkline.store.database import DatabaseGone
 
 logger = logging.getLogger(__name__)
 
@@ -34,15 +36,17 @@ class Expiry:
                 async with asyncio.timeout(LOOK_SECONDS):
                     await ending.wait()
             except TimeoutError:
-                await self.look()
+                try:
+                    await self.look()
+                except DatabaseGone as error:
+                    logger.warning("approvals that have expired cannot be denied now: %s", error)
 
     async def look(self) -> int:
         """Deny what has expired; returns how many."""
         seconds = self._after()
         if seconds is None:
             return 0
-        due = self._clock() - seconds * 1000
-        late = [each for each in await self._switchboard.approvals.found("pending") if each.asked_at <= due]
+        late = await self._switchboard.approvals.overdue(self._clock() - math.ceil(seconds * 1000))
         for approval in late:
             await self._deny(approval, f"Nobody answered within {seconds:g} seconds.")
         return len(late)

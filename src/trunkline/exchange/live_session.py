@@ -12,6 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
+from trunkline.base import jsontext
 from trunkline.core.agent import Decision, Deny
 from trunkline.core.events import (
     Envelope,
@@ -131,15 +132,17 @@ class LiveSession:
         Raises:
             AlreadyDecided: it is no longer pending, or the call is not the one that was asked about.
         """
+        # The agent's own id, which a row cannot always hold.
+        call_id = next((id for id in self._asked if jsontext.whole(id) == approval.call_id), "")
         try:
-            if self._asked.get(approval.call_id) != approval.digest or self.session.turn != approval.turn:
+            if self._asked.get(call_id) != approval.digest or self.session.turn != approval.turn:
                 raise UnknownCall("It is no longer waiting for an answer.")
-            self.session.answer(approval.call_id, decision, by)
+            self.session.answer(call_id, decision, by)
         except UnknownCall:
             await self.written()
             raise AlreadyDecided(await self._approvals.get(approval.id) or approval) from None
         if isinstance(decision, Deny) and decision.reason:
-            self._reasons[approval.call_id] = decision.reason
+            self._reasons[call_id] = decision.reason
         await self.written()
         if isinstance(decision, Deny) and decision.reason:
             await self._approvals.explained(approval.id, decision.reason)

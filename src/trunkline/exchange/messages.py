@@ -118,9 +118,10 @@ def digest(message: UserMessage) -> str:
 def storable(message: UserMessage) -> UserMessage:
     """The message in a form that a database and a log can store: unpaired surrogates from JSON are replaced."""
     return message.replace(
-        text=_whole(message.text),
-        files=tuple(map(_whole, message.files)),
-        id=None if message.id is None else _whole(message.id),
+        text=jsontext.whole(message.text),
+        files=tuple(map(jsontext.whole, message.files)),
+        id=None if message.id is None else jsontext.whole(message.id),
+        sender=None if message.sender is None else jsontext.whole(message.sender),
     )
 
 
@@ -135,10 +136,6 @@ def begun_in(log: EventLog, queued: Sequence[QueuedMessage]) -> list[tuple[int, 
         and isinstance(item.event, TurnStarted | Steered)
         and item.event.message.id in wanted
     ]
-
-
-def _whole(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
 
 
 def _queued(row: Row) -> QueuedMessage:

@@ -33,6 +33,7 @@ from trunkline.exchange.settings import ExchangeSettings
 from trunkline.exchange.watching import WatchedFile
 from trunkline.exchange.webhook import ApprovalWebhook
 from trunkline.exchange.wires import Wires
+from trunkline.store.database import DatabaseGone
 
 logger = logging.getLogger(__name__)
 
@@ -211,8 +212,8 @@ class ExchangeProcess:
     async def _reload_or_say(self) -> None:
         try:
             await self.reload()
-        except Fault as fault:
-            self._say(f"`{self._path}` was not loaded, and nothing changes:\n{fault}")
+        except (Fault, DatabaseGone) as error:
+            self._say(f"`{self._path}` was not loaded, and nothing changes:\n{error}")
 
 
 def _local(home: str) -> socket.socket:

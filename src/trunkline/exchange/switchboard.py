@@ -14,9 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Literal
 
 from trunkline.base.redact import Redactor
-from trunkline.base.vocabulary import DEFAULT_ALLOW
 from trunkline.core.agent import Agent
-from trunkline.core.approvals import Policy
 from trunkline.core.events import Envelope, UserMessage
 from trunkline.core.faults import AgentBusy, ConfigError, Fault, SessionExists, SessionNotFound
 from trunkline.core.ids import new_id
@@ -151,17 +149,17 @@ class Switchboard:
             SessionNotFound: there is none.
             ConfigError, AgentFailed: its agent is not available.
         """
-        live = self._live.get(session_id)
-        if live is not None:
-            live.touch()
-            return live
 
-        async def found() -> LiveSession:
+        async def wake() -> None:
             async with self._doors.alone(session_id):
                 row = await self._existing(session_id)
-                return await self._woken(self.directory.find(row.agent), row)
+                await self._woken(self.directory.find(row.agent), row)
 
-        return await self._doors.whole(found())
+        while (live := self._live.get(session_id)) is None:
+            # Once more, if it was closed or removed before we heard of it.
+            await self._doors.whole(wake())
+        live.touch()
+        return live
 
     @asynccontextmanager
     async def attached(
@@ -355,8 +353,11 @@ class Switchboard:
         asked = frozenset((turn, request.call_id) for request in requests)
         continues = live.entry.capabilities is not None and live.entry.capabilities.continues
         await self.approvals.close_all(live.id, CANNOT_RUN if continues else CANNOT_CONTINUE, but=asked)
+        known = {each.id for each in await self.approvals.found("pending", live.id)}
         for request in requests:
-            await self.approvals.asked(live.id, live.agent, turn, request)
+            approval = await self.approvals.asked(live.id, live.agent, turn, request)
+            if approval.id not in known:
+                self._told(approval)
         for queued in await self.messages.waiting(live.id):
             await self.messages.placed(queued.number, live.session.submit(queued.message))
 
@@ -373,7 +374,7 @@ class Switchboard:
             session = await Session.open(
                 agent,
                 log,
-                self._policy(entry, agent),
+                entry.policy(agent),
                 resume=not create,
                 mode=entry.settings.mode if create else None,
                 workspace=row.workspace,
@@ -385,7 +386,7 @@ class Switchboard:
         except BaseException as error:
             log.discard() if create else log.close()
             if isinstance(error, Fault):
-                entry.could_not_open(error)
+                entry.could_not_open(error, row.workspace)
             raise
         entry.worked()
         return LiveSession(session, entry, meter, self.approvals, self.messages, self._told)
@@ -398,30 +399,26 @@ class Switchboard:
                 return self._store.open(row.id), False
         return self._store.create(row.id, row.workspace, entry.name), True
 
-    @staticmethod
-    def _policy(entry: AgentEntry, agent: Agent) -> Policy:
-        settings = getattr(agent, "settings", None)
-        allow = entry.settings.allow
-        if allow is None:
-            allow = getattr(settings, "allow", None) or DEFAULT_ALLOW
-        return Policy(entry.settings.mode or "default", allow=allow)
-
     async def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(min(SWEEP_SECONDS, self.evict_seconds))
             for live in tuple(self._live.values()):
                 if live.is_idle and loop.time() - live.used >= self.evict_seconds:
-                    with suppress(AgentBusy):
+                    try:
                         await self._doors.whole(self._let_go(live))
+                    except Exception:
+                        logger.exception("session %s could not be let go of in good order", live.id)
 
     async def _let_go(self, live: LiveSession) -> None:
         async with self._doors.alone(live.id):
             # It may have been woken again while we waited.
             if live.is_idle and self._live.get(live.id) is live:
                 del self._live[live.id]
-                await self.acts.add(live.id, live.session.seq, "let_go")
-                await live.close()
+                try:
+                    await self.acts.add(live.id, live.session.seq, "let_go")
+                finally:
+                    await live.close()
 
 
 def _check_free(live: LiveSession, when: When) -> None:

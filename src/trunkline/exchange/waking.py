@@ -6,31 +6,43 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 
+from trunkline.base import backoff
+from trunkline.core.faults import Fault
+
 logger = logging.getLogger(__name__)
 
 #: How many sessions are woken at once after a start: agents may be programs, which compete for the processors.
 WOKEN_AT_ONCE = 16
+#: Before a session is tried again whose agent may be had later, in seconds: at first, and at most.
+FIRST_PAUSE, LONGEST_PAUSE = 0.25, 30.0
 
 
 class Waking:
     """One start. Whoever wants a session meanwhile finds it as always: it is woken once."""
 
     def __init__(
-        self, find: Callable[[str], Awaitable[object]], gave_up: Callable[[str, str], Awaitable[None]]
+        self,
+        find: Callable[[str], Awaitable[object]],
+        gave_up: Callable[[str, str], Awaitable[None]],
+        pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         """`find` wakes a session; `gave_up` hears of one that cannot be woken, and why."""
         self._find = find
         self._gave_up = gave_up
+        self._pause = pause
         self._task: asyncio.Task[None] | None = None
+        self._untried: set[str] = set()
+        self._all_tried = asyncio.Event()
 
     def begin(self, sessions: Iterable[str]) -> None:
         """Wake these."""
-        self._task = asyncio.create_task(self._wake(sorted(sessions)), name="wake sessions")
+        self._untried.update(sessions)
+        self._task = asyncio.create_task(self._wake(sorted(self._untried)), name="wake sessions")
 
     async def over(self) -> None:
-        """Wait until all are awake, or given up."""
+        """Wait until each is awake or given up, or has to be tried again later."""
         if self._task is not None:
-            await asyncio.shield(self._task)
+            await self._all_tried.wait()
 
     async def close(self) -> None:
         """Wake no more."""
@@ -42,11 +54,28 @@ class Waking:
         room = asyncio.Semaphore(WOKEN_AT_ONCE)
 
         async def wake(id: str) -> None:
-            async with room:
-                try:
-                    await self._find(id)
-                except Exception as error:
-                    logger.warning("session %s cannot continue: %s", id, error)
-                    await self._gave_up(id, f"The agent cannot come back: {error}")
+            tries = 0
+            while not await self._is_over(id, room):
+                tries += 1
+                await self._pause(backoff.delay(tries, FIRST_PAUSE, LONGEST_PAUSE))
 
-        await asyncio.gather(*map(wake, sessions))
+        try:
+            await asyncio.gather(*map(wake, sessions))
+        finally:
+            self._all_tried.set()
+
+    async def _is_over(self, id: str, room: asyncio.Semaphore) -> bool:
+        """Try one; whether it is awake or given up. What waits in it must not end for a failure that passes."""
+        async with room:
+            try:
+                await self._find(id)
+            except Exception as error:
+                logger.warning("session %s cannot continue: %s", id, error)
+                if isinstance(error, Fault) and error.retryable:
+                    return False
+                await self._gave_up(id, f"The agent cannot come back: {error}")
+            finally:
+                self._untried.discard(id)
+                if not self._untried:
+                    self._all_tried.set()
+        return True

@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from trunkline.base import jsontext
 from trunkline.core.faults import ProviderError
 from trunkline.models.catalog_entry import TOKENIZER
 from trunkline.models.engines import Vector, fingerprint
@@ -62,7 +63,7 @@ class OnnxEmbedding:
         import numpy as np
 
         # Lone surrogates are no text to the tokenizer.
-        encoded = self._tokenizer.encode_batch([text.encode("utf-8", "replace").decode() for text in texts])
+        encoded = self._tokenizer.encode_batch([jsontext.whole(text) for text in texts])
         tokens = np.array([each.ids for each in encoded], np.int64)
         mask = np.array([each.attention_mask for each in encoded], np.int64)
         given = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(tokens)}

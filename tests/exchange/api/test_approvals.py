@@ -16,13 +16,13 @@ from trunkline.core.events import ToolRequested, TurnEnded
 REQUEST = ToolRequested("c1", "Bash", "exec", {"command": "ls"}, "List files")
 
 
-async def asked(net: World) -> tuple[str, dict[str, Any]]:
+async def asked(net: World, request: ToolRequested = REQUEST) -> tuple[str, dict[str, Any]]:
     """A session in which a person is asked, and what."""
     id = await net.session()
     reader = net.read(id)
     await net.say(id)
     await until(lambda: net.fake.busy)
-    net.fake.say(REQUEST)
+    net.fake.say(request)
     await until(lambda: "tool_requested" in reader.kinds)
     (approval,) = (await net.get("/api/approvals?state=pending", "observer")).json()["approvals"]
     return id, approval
@@ -64,6 +64,18 @@ async def test_one_answer_wins_and_the_others_are_told_who_was_first(tmp_path: P
                 assert found["decision"] == {"approved": "approve", "denied": "deny"}[winner["state"]]
         (kept,) = (await net.get(f"/api/approvals?session={id}")).json()["approvals"]
         assert kept == winner
+
+
+async def test_half_characters_of_an_agent_or_a_person_keep_no_approval_from_its_answer(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        request = ToolRequested("c\ud800", "B\udfffsh", "exec", {"command": "\ud800"}, "List \ud800")
+        id, approval = await asked(net, request)
+        assert (approval["call_id"], approval["tool"], approval["description"]) == ("c?", "B?sh", "List ?")
+        path = f"/api/approvals/{approval['id']}"
+        answer = await net.ask("POST", path, None, "admin", content=rb'{"decision": "deny", "reason": "no \ud800"}')
+        assert (answer.status_code, answer.json()["state"], answer.json()["reason"]) == (200, "denied", "no ?")
+        assert net.fake.decisions == [("c\ud800", Deny("no \ud800"))]
+        assert (await net.get(f"/api/sessions/{id}/explanation")).status_code == 200
 
 
 async def test_approving_runs_the_call_and_says_who_did(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ class Rows:
             " changed = ? WHERE key = ?",
             row.token, _dumped(row.body), None if row.shown is None else _dumped(row.shown), row.state,
             None if row.message is None else blob(row.message), row.renewed,
-            row.problem.encode("utf-8", "replace").decode()[:PROBLEM_CHARS], time.time(), row.id,
+            jsontext.whole(row.problem)[:PROBLEM_CHARS], time.time(), row.id,
         )  # fmt: skip
 
     def unfinished(self, platform: str) -> list[OutboxRow]:
