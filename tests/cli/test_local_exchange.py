@@ -35,9 +35,14 @@ def test_a_file_that_cannot_be_read_is_told_with_its_line(here: Path) -> None:
         local_exchange.home()
 
 
-def test_without_an_exchange_they_say_how_to_start_one() -> None:
-    with pytest.raises(ConfigError, match=r"No exchange is running here.*trunkline up"):
+def test_without_an_exchange_they_say_how_to_start_the_one_of_this_directory(here: Path) -> None:
+    with pytest.raises(ConfigError, match="No exchange is running here") as nowhere:
         local_exchange.request("GET", "/api/usage")
+    assert "go to the directory of its `trunkline.toml`" in (nowhere.value.hint or "")
+    (here / "trunkline.toml").write_text('[exchange]\nhome = "there"\n')
+    with pytest.raises(ConfigError, match="No exchange is running here") as stopped:
+        local_exchange.request("GET", "/api/usage")
+    assert stopped.value.hint == "Start it with `trunkline up --config trunkline.toml`."
 
 
 def test_a_refusal_is_told_in_the_exchanges_own_words(here: Path) -> None:

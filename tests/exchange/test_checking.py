@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import socket
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from trunkline.exchange import checking
 from trunkline.exchange.checking import DoctorFinding, examine
+from trunkline.exchange.schema import FORM
 from trunkline.runner import keys
+from trunkline.store.database.opening import open_database
 
 FILE = """\
 [exchange]
@@ -64,6 +68,40 @@ async def test_a_file_in_the_place_of_the_home_is_told(tmp_path: Path) -> None:
     assert "is not a directory" in found.told
 
 
+@pytest.mark.parametrize(
+    ("contents", "told"),
+    [
+        (b"no database at all, by far", "file is not a database"),
+        ("PRAGMA user_version = 99", "made by a newer version"),
+    ],
+)
+async def test_a_database_that_would_keep_it_from_starting_is_told(
+    tmp_path: Path, contents: bytes | str, told: str
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    file = home / "exchange.db"
+    if isinstance(contents, bytes):
+        file.write_bytes(contents)
+    else:
+        await (await open_database(f"sqlite:///{file}", FORM)).close()
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute(contents)
+    before = sorted(home.iterdir())
+    (found,) = await wrong(tmp_path, FILE)
+    assert (found.what, told in found.told, bool(found.mend)) == ("database", True, True)
+    assert sorted(home.iterdir()) == before
+
+
+async def test_the_database_of_an_earlier_run_is_fine_and_stays_as_it_is(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    await (await open_database(f"sqlite:///{home / 'exchange.db'}", FORM)).close()
+    before = {file: file.stat().st_mtime_ns for file in home.iterdir()}
+    assert await wrong(tmp_path, FILE) == []
+    assert {file: file.stat().st_mtime_ns for file in home.iterdir()} == before
+
+
 async def test_an_address_that_is_taken_is_told(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -115,9 +153,9 @@ async def test_runners_are_looked_at_as_they_would_run(tmp_path: Path) -> None:
 async def test_a_package_that_is_missing_is_told_with_the_command_that_adds_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checking, "_NEEDED", ("no_such_package_of_ours",))
+    monkeypatch.setattr(checking, "missing", {"exchange": "httptools"}.get)
     (found,) = await wrong(tmp_path, FILE)
-    assert (found.what, "install" in found.mend) == ("packages", True)
+    assert (found.what, "[exchange]" in found.mend) == ("packages", True)
 
 
 async def test_a_home_that_cannot_be_made_is_told_also_to_root(tmp_path: Path) -> None:

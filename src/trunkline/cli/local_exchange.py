@@ -51,7 +51,7 @@ def connect(name: str, seconds: float = CONNECT_SECONDS) -> socket.socket:
     except OSError:
         raise ConfigError(
             f"No exchange is running here: nothing answers in `{paths.homely(place)}`.",
-            hint="Start it with `trunkline up`, or go to the directory of its `trunkline.toml`.",
+            hint=_how_to_start(),
         ) from None
     try:
         check_runs(connection)
@@ -59,6 +59,13 @@ def connect(name: str, seconds: float = CONNECT_SECONDS) -> socket.socket:
         connection.close()
         raise
     return connection
+
+
+def _how_to_start() -> str:
+    """`trunkline up` alone would start the demonstration, not the exchange of the file that stands here."""
+    if os.path.lexists(exchange_home.FILE):
+        return f"Start it with `trunkline up --config {exchange_home.FILE}`."
+    return "Start it with `trunkline up --config FILE`, or go to the directory of its `trunkline.toml`."
 
 
 def check_runs(connection: socket.socket) -> None:

@@ -8,7 +8,6 @@ import shlex
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from importlib.util import find_spec
 
 from trunkline.base import asgi, local_socket, paths
 from trunkline.base.chat_platforms import PLATFORMS
@@ -18,16 +17,16 @@ from trunkline.base.extras import install_hint, missing
 from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 from trunkline.core.agent import Agent
-from trunkline.core.faults import Fault
+from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.usage import Usage
 from trunkline.exchange import config
 from trunkline.exchange.config import RUNNER
-from trunkline.exchange.exchange import by_registry
-from trunkline.exchange.settings import AgentSettings, ExchangeSettings, WireSettings
+from trunkline.exchange.exchange import by_registry, database_path
+from trunkline.exchange.schema import FORM
+from trunkline.exchange.settings import EXTRA, AgentSettings, ExchangeSettings, WireSettings
 from trunkline.models import prices
+from trunkline.store.database.sqlite import examine_sqlite
 
-#: The packages that serve HTTP, and the extra that installs them.
-_NEEDED, _EXTRA = ("httptools", "starlette", "uvicorn"), "up"
 #: A running exchange accepts connections at once.
 CONNECT_SECONDS = 1.0
 #: For finding out whether an agent is available: it may look for a model on this machine.
@@ -57,6 +56,7 @@ async def examine(path: str, environ: Mapping[str, str]) -> list[DoctorFinding]:
         DoctorFinding("file", True, path),
         _packages(),
         *_home(settings),
+        *await asyncio.to_thread(_database, settings.home),
         await asyncio.to_thread(_address, settings),
     ]
     redactor = Redactor.from_environ(environ)
@@ -77,9 +77,8 @@ def _wrong(what: str, told: str, mend: str = "") -> DoctorFinding:
 
 
 def _packages() -> DoctorFinding:
-    for module in _NEEDED:
-        if find_spec(module) is None:
-            return _wrong("packages", f"`{module}` is not installed", install_hint(_EXTRA))
+    if (module := missing(EXTRA)) is not None:
+        return _wrong("packages", f"`{module}` is not installed", install_hint(EXTRA))
     return DoctorFinding("packages", True, "all are here")
 
 
@@ -119,6 +118,17 @@ def _missing(home: str) -> DoctorFinding:
 
 def _another(home: str) -> str:
     return paths.elsewhere(home) or "Name another `home` in the file."
+
+
+def _database(home: str) -> list[DoctorFinding]:
+    """Only what is wrong with it. That of a running exchange is in use, so it is fine."""
+    if _runs(home):
+        return []
+    try:
+        examine_sqlite(database_path(home), FORM)
+    except ConfigError as error:
+        return [_wrong("database", error.message, error.hint or "")]
+    return []
 
 
 def _address(settings: ExchangeSettings) -> DoctorFinding:

@@ -87,7 +87,7 @@ class Exchange:
         Raises:
             ConfigError: the home cannot be used, or another exchange has it.
         """
-        database = await open_database(f"sqlite:///{os.path.join(settings.home, 'exchange.db')}", FORM)
+        database = await open_database(f"sqlite:///{database_path(settings.home)}", FORM)
         try:
             exchange = cls(settings, database, make or by_registry, clock or _now, environ)
             await exchange.budgets.open({name: agent.budget for name, agent in settings.agents.items()})
@@ -137,3 +137,8 @@ async def by_registry(name: str, options: dict[str, Any]) -> Agent:
 
 def _now() -> int:
     return int(time.time() * 1000)
+
+
+def database_path(home: str) -> str:
+    """Where the rows are."""
+    return os.path.join(home, "exchange.db")

@@ -22,6 +22,7 @@ from trunkline.base.config_file import ConfigFileError, read_toml
 from trunkline.base.config_problems import Problem
 from trunkline.base.environ_secrets import withhold
 from trunkline.base.exchange_home import API_SOCKET
+from trunkline.base.extras import missing
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.starting import cannot_listen, lacks_package
 from trunkline.exchange import config
@@ -29,7 +30,7 @@ from trunkline.exchange.alone import alone
 from trunkline.exchange.attach import attach_socket
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.expiring import Expiry
-from trunkline.exchange.settings import ExchangeSettings
+from trunkline.exchange.settings import EXTRA, ExchangeSettings
 from trunkline.exchange.watching import WatchedFile
 from trunkline.exchange.webhook import ApprovalWebhook
 from trunkline.exchange.wires import Wires
@@ -91,8 +92,11 @@ class ExchangeProcess:
         """Serve until `stop` is set.
 
         Raises:
-            ConfigError: the file cannot be used, another exchange has the home, or the address is taken.
+            ConfigError: a package is missing, the file cannot be used, another exchange has the home, or the address is
+                taken.
         """
+        if (module := missing(EXTRA)) is not None:
+            raise lacks_package("The exchange", ModuleNotFoundError(name=module), EXTRA)
         await asyncio.to_thread(self._write, self._path)
         self._file.taken()
         settings = await asyncio.to_thread(config.read, self._path, self._environ)
@@ -143,11 +147,9 @@ class ExchangeProcess:
         return ConfigFileError(self._path, problem, key=".".join(keys)) if file is None else file.wrong(problem, keys)
 
     async def _serve(self, exchange: Exchange, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
-        try:
-            from trunkline.exchange.api.app import application
-            from trunkline.exchange.api.errors import members as refusal
-        except ModuleNotFoundError as error:
-            raise lacks_package("The exchange", error, "up") from None
+        from trunkline.exchange.api.app import application
+        from trunkline.exchange.api.errors import members as refusal
+
         with ExitStack() as stack:
             host, port = exchange.settings.listen
             listener = self._listener(stack, host, port)
@@ -237,8 +239,9 @@ async def _until(stop: asyncio.Event, ending: asyncio.Event, *parts: Coroutine[A
         ending.set()
         stopping.cancel()
         await asyncio.wait({*tasks, stopping})
-    for task in tasks:
-        task.result()
+    # All are looked at: asyncio complains about failures that nobody has seen.
+    for failed in [task for task in tasks if task.exception() is not None]:
+        failed.result()
 
 
 def _counted(settings: ExchangeSettings) -> str:

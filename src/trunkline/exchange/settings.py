@@ -13,6 +13,8 @@ Role = Literal["observer", "talker", "approver", "admin"]
 #: Each role includes those before it.
 ROLES: tuple[Role, ...] = ("observer", "talker", "approver", "admin")
 
+#: The extra with the packages that serve HTTP.
+EXTRA = "exchange"
 #: The default address.
 LISTEN = ("127.0.0.1", 4400)
 

@@ -26,19 +26,24 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> 
         NewerDatabase: it has taken steps that are not in the list.
         sqlite3.Error: a step failed. The database is as it was before that step.
     """
-    if _taken(connection, migrations) == len(migrations):
+    if taken(connection, migrations) == len(migrations):
         return
     for step, statements in enumerate(migrations, start=1):
         with write_transaction(connection):
             # Asked again under the lock: another process may have taken the step in the meantime.
-            if _taken(connection, migrations) < step:
+            if taken(connection, migrations) < step:
                 for statement in statements:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {step}")
 
 
-def _taken(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> int:
-    taken = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if taken > len(migrations):
-        raise NewerDatabase(f"it has form {taken}, and this version knows {len(migrations)}")
-    return taken
+def taken(connection: sqlite3.Connection, migrations: Sequence[object]) -> int:
+    """How many of the steps a database has taken.
+
+    Raises:
+        NewerDatabase: more than there are in the list.
+    """
+    count = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if count > len(migrations):
+        raise NewerDatabase(f"it has form {count}, and this version knows {len(migrations)}")
+    return count

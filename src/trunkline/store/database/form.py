@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.store.database import Dialect
-from trunkline.store.migrations import NewerDatabase, migrate
+from trunkline.store.migrations import NewerDatabase, migrate, taken
 from trunkline.store.transactions import write_transaction
 
 if TYPE_CHECKING:
@@ -89,19 +89,42 @@ def sqlite(connection: sqlite3.Connection, path: str, form: Form) -> None:
     try:
         migrate(connection, [statements(step, "sqlite") for step in form.steps])
     except NewerDatabase as error:
-        raise ConfigError(f"The {form.what} `{path}` was made by a newer version: {error}.", hint=_UPGRADE) from None
+        raise _newer(path, form, error) from None
+
+
+def check_sqlite(connection: sqlite3.Connection, path: str, form: Form) -> None:
+    """See whether this version could use a database, and change nothing.
+
+    Raises:
+        ConfigError: it is of a newer version, or somebody else's.
+        sqlite3.Error: it cannot be read.
+    """
+    _is_ours(connection, path, form)
+    try:
+        taken(connection, form.steps)
+    except NewerDatabase as error:
+        raise _newer(path, form, error) from None
 
 
 def _claim(connection: sqlite3.Connection, path: str, form: Form) -> None:
     """Mark a new file as ours, and refuse one that is somebody else's."""
     with write_transaction(connection):
-        mark = connection.execute("PRAGMA application_id").fetchone()[0]
-        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if mark != form.number and (mark or tables):
-            hint = f"Give the {form.owner} its own database."
-            raise ConfigError(f"`{path}` is a database of something else.", hint=hint)
-        if mark != form.number:
+        if not _is_ours(connection, path, form):
             connection.execute(f"PRAGMA application_id = {form.number}")
+
+
+def _is_ours(connection: sqlite3.Connection, path: str, form: Form) -> bool:
+    """Whether it is marked as ours already; an empty one is not."""
+    mark = connection.execute("PRAGMA application_id").fetchone()[0]
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if mark != form.number and (mark or tables):
+        hint = f"Give the {form.owner} its own database."
+        raise ConfigError(f"`{path}` is a database of something else.", hint=hint)
+    return bool(mark == form.number)
+
+
+def _newer(path: str, form: Form, error: NewerDatabase) -> ConfigError:
+    return ConfigError(f"The {form.what} `{path}` was made by a newer version: {error}.", hint=_UPGRADE)
 
 
 def postgres(connection: psycopg.Connection[dict[str, Any]], form: Form) -> None:

@@ -12,6 +12,7 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from trunkline.base import paths
 from trunkline.base.values import Value
@@ -72,6 +73,23 @@ async def open_sqlite(path: str, form: Form, *, most_at_once: int = MAX_GROUP) -
     """
     file = await asyncio.to_thread(_prepare, path, form)
     return SqliteDatabase(file, form.owner, most_at_once=most_at_once)
+
+
+def examine_sqlite(path: str, form: Form) -> None:
+    """See whether a file that no process has open could be opened, and change nothing. A missing one could be made.
+
+    Raises:
+        ConfigError: it cannot be read, or it is somebody else's, or a newer version's.
+    """
+    with explained(form.what, path):
+        if not os.path.lexists(path):
+            return
+        # Neither a lock nor a log beside it: nothing is left behind.
+        connection = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro&immutable=1", uri=True)
+        try:
+            forms.check_sqlite(connection, path, form)
+        finally:
+            connection.close()
 
 
 class _File(Value):
