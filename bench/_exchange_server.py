@@ -166,8 +166,9 @@ class Sessions:
         self.open_now[session.id] = session
         return session
 
-    async def check(self, session: Session) -> None:
-        """It is there."""
+    async def submit(self, session: Session, message: UserMessage) -> int:
+        """Have it answered."""
+        return session.submit(message)
 
     async def leave(self, session: Session) -> None:
         """It stays, as in an exchange."""

@@ -148,6 +148,67 @@ async def test_a_turn_that_was_cut_off_has_its_end_after_the_next_start_without_
         assert world.ends("s1") == ["success", "unknown"]
 
 
+async def test_a_turn_that_was_cut_off_before_its_row_has_its_end_after_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, agent=CommandedAgent())
+    async with world.living() as life:
+        live = await life.open()
+
+        async def dies(*_: object) -> None:
+            """No row of the turn is written any more."""
+
+        def begins(message: UserMessage) -> int:
+            """The log has its beginning."""
+            live.session._recorder.emit(1, TurnStarted(message))
+            return 1
+
+        monkeypatch.setattr(live.meter, "turn_began", dies)
+        monkeypatch.setattr(live.session, "submit", begins)
+        assert await live.submit_once(UserMessage("say hello")) == 1
+        await live.written()
+        await live.session.suspend()
+        life.switchboard._live.clear()
+    assert world.ends("s1") == []
+    async with world.living():
+        assert world.ends("s1") == ["unknown"]
+
+
+async def test_a_turn_that_was_expected_behind_another_is_still_expected_when_that_has_begun(tmp_path: Path) -> None:
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "wait")
+        await until(lambda: agent.heard)
+        await live.meter.turn_expected(live.session.latest + 1)
+        await live.meter.turn_began(1)
+        agent.gate.set()
+        await life.rest(live)
+        await live.written()
+        assert await life.switchboard._tallies.uncounted() == [("s1", "agent")]
+
+
+async def test_a_turn_that_was_expected_and_did_not_begin_wakes_nobody_and_is_forgotten(tmp_path: Path) -> None:
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
+    async with world.living() as life:
+        await (await life.open()).meter.turn_expected(1)
+    assert agent.opened == 1
+    async with world.living() as life:
+        assert agent.opened == 1
+        assert await life.switchboard._tallies.uncounted() == []
+
+
+async def test_a_message_for_a_session_that_was_removed_is_not_taken(tmp_path: Path) -> None:
+    world = World(tmp_path, agent=CommandedAgent())
+    async with world.living() as life:
+        live = await life.open()
+        await life.switchboard.remove("s1")
+        with pytest.raises(SessionNotFound, match=r"The session was removed\."):
+            await live.submit_once(UserMessage("say hello"))
+
+
 async def test_an_exchange_that_ends_in_good_order_keeps_who_is_asked_and_what_waits(tmp_path: Path) -> None:
     agent = CommandedAgent()
     world = World(tmp_path, agent=agent)

@@ -21,6 +21,7 @@ from trunkline.chat.plain import inline
 from trunkline.core.agent import Decision
 from trunkline.core.faults import Fault, UnknownCall
 from trunkline.core.session import Session
+from trunkline.core.turns import State
 
 logger = logging.getLogger(__name__)
 
@@ -80,6 +81,9 @@ class ChatSession:
             ConfigError: it cannot be had.
         """
         async with self._opening:
+            if self.session is not None and self.session.status is State.CLOSED:
+                # It was removed by somebody else.
+                await self._close()
             if self.session is None:
                 self.session, self._news = await self._open()
             session = self.session
@@ -186,9 +190,12 @@ class ChatSession:
     async def leave(self) -> None:
         """Close the session. The next message opens it again."""
         async with self._opening:
-            session, self.session = self.session, None
-            if session is not None:
-                await self._context.opener.close(session)
+            await self._close()
+
+    async def _close(self) -> None:
+        session, self.session = self.session, None
+        if session is not None:
+            await self._context.opener.close(session)
 
     def _keep(self, kept: KeptChat) -> None:
         if kept != self.kept:

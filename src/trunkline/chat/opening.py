@@ -17,6 +17,7 @@ from trunkline.chat.limiter import TurnLimiter
 from trunkline.chat.settings import BridgeSettings
 from trunkline.core.agent import Agent
 from trunkline.core.approvals import Policy
+from trunkline.core.events import UserMessage
 from trunkline.core.faults import ConfigError
 from trunkline.core.ids import new_id
 from trunkline.core.log import SessionStore
@@ -87,6 +88,14 @@ class Opener:
             else:
                 log.close()
             raise
+
+    async def submit(self, session: Session, message: UserMessage) -> int:
+        """Have a message answered; gives the number of its turn, in the tick in which the session has it.
+
+        Raises:
+            Fault: it was not taken.
+        """
+        return session.submit(message)
 
     async def close(self, session: Session) -> None:
         """End a session that `open` gave. It can be opened again."""

@@ -236,9 +236,10 @@ class ChatTurn:
         view = self._view = self._new_view(begun)
         given = session.state.agent_session
         await lasting(lambda: self._chat_session.seen(session.shown, 0))
+        view.turn = await self._context.opener.submit(session, message)
+        # In the same tick: nothing of the turn has been shown.
         session.attach(view)
         try:
-            view.turn = session.submit(message)
             self._session = session
             if self.stopping.is_set() and not self._leaving.is_set():
                 session.stop(self._stopped_by)

@@ -139,6 +139,11 @@ class Session:
         return self._turns.turn
 
     @property
+    def latest(self) -> int:
+        """The number of the latest message's turn, which may wait."""
+        return self._turns.latest
+
+    @property
     def seq(self) -> int:
         """The number of the latest event."""
         return self._recorder.seq

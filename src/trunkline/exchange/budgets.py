@@ -197,6 +197,10 @@ class SessionMeter:
         counted = partial(tally.spent, session=self._session, turn=turn, used=whole, model=model)
         self.keep(lambda: self._write(usage, model, person, 0, counted))
 
+    async def turn_expected(self, turn: int) -> None:
+        """A turn is about to begin."""
+        await self._database.write(lambda tx: tally.began(tx, self._session, turn))
+
     async def turn_began(self, turn: int) -> None:
         """A message is being answered, or refused."""
         now = self._clock()

@@ -26,7 +26,7 @@ from trunkline.core.events import (
     TurnStarted,
     UserMessage,
 )
-from trunkline.core.faults import BudgetExceeded, Fault, UnknownCall, of_kind
+from trunkline.core.faults import BudgetExceeded, Fault, SessionNotFound, UnknownCall, of_kind
 from trunkline.core.session import Session
 from trunkline.core.turns import State
 from trunkline.exchange.acts import Act, Acts
@@ -125,6 +125,23 @@ class LiveSession:
     def touch(self) -> None:
         """Note that it is in use."""
         self.used = self._loop.time()
+
+    async def submit_once(self, message: UserMessage) -> int:
+        """Submit a message that is not kept, for somebody who hears what becomes of it, and may send it again; gives
+        the number of its turn, in the tick in which the session has it.
+
+        A turn that has begun has its end, if need be after the next start.
+
+        Raises:
+            SessionNotFound: the session was removed.
+            AgentBusy: too many messages are waiting.
+        """
+        async with self.sending:
+            # The row comes first: a process that dies when only the log knows of the turn leaves no other trace of it.
+            await self.meter.turn_expected(self.session.latest + 1)
+            if self.session.status is State.CLOSED:
+                raise SessionNotFound("The session was removed.")
+            return self.session.submit(message)
 
     async def decide(self, approval: Approval, decision: Decision, by: str) -> None:
         """Answer an approval. Once this returns, the answer survives the process.

@@ -98,10 +98,10 @@ class Switchboard:
         self._sweeping = asyncio.create_task(self._sweep(), name="let go of idle sessions")
         waiting = {*await self.approvals.sessions_waiting(), *await self.messages.sessions_waiting()}
         for id, agent in await self._tallies.uncounted():
-            waiting.add(id)
             async with self._doors.alone(id):
                 if agent in self.directory and id not in self._live:
-                    await self._tallies.catch_up(id, self.budgets.meter(agent, id).catch_up)
+                    count = self.budgets.meter(agent, id).catch_up
+                    waiting |= {id} if await self._tallies.left_open(id, count) else set()
         self._waking.begin(waiting)
         if wait:
             await self._waking.over()

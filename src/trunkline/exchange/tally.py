@@ -54,26 +54,39 @@ class Tallies:
         self._store = store
 
     async def uncounted(self) -> list[tuple[str, str]]:
-        """The sessions with a turn that began and was not counted whole, each with its agent."""
+        """The sessions with a turn that began, or was about to, and was not counted whole, each with its agent."""
         sql = "SELECT id, agent FROM session JOIN tally ON session = id WHERE begun > ended ORDER BY id"
         return [(str(row["id"]), str(row["agent"])) for row in await self._database.read(lambda tx: tx.all(sql))]
 
-    async def catch_up(self, session: str, count: Count, turns: int | None = None, *, but: int = 0) -> None:
+    async def catch_up(self, session: str, count: Count, turns: int | None = None, *, but: int = 0) -> bool:
         """Have the turns counted that ended in the last process's last moment, as the log has them.
 
         Args:
             turns: how many there are, if that is known.
             but: the one in progress, which is counted when it ends.
+
+        Returns:
+            Whether the log may have a turn without its end.
         """
         so_far = await self._get(session)
         if so_far is None or (turns is not None and so_far.ended >= turns):
-            return
+            return False
         try:
-            found = await asyncio.to_thread(lambda: _ends(self._store.peek(session).records, so_far.ended))
+            found, is_open = await asyncio.to_thread(lambda: _ends(self._store.peek(session).records, so_far.ended))
         except Fault as fault:
             logger.warning("the turns of session %s cannot be counted: %s", session, fault)
-            return
+            return True
         await count(so_far, [end for end in found if end.turn != but])
+        return is_open
+
+    async def left_open(self, session: str, count: Count) -> bool:
+        """The same for a session that nobody has open now."""
+        if await self.catch_up(session, count):
+            return True
+        # A turn that was expected has not begun: the next start need not look for it.
+        sql = "UPDATE tally SET begun = ended WHERE session = ?"
+        await self._database.write(lambda tx: tx.execute(sql, (session,)))
+        return False
 
     async def _get(self, session: str) -> Tally | None:
         """None: it is older than these rows."""
@@ -93,8 +106,8 @@ def opened(tx: Transaction, session: str, turns: int) -> None:
 
 
 def began(tx: Transaction, session: str, turn: int) -> None:
-    """A turn has begun."""
-    tx.execute("UPDATE tally SET begun = ? WHERE session = ?", (turn, session))
+    """A turn has begun, or is about to."""
+    tx.execute("UPDATE tally SET begun = ? WHERE session = ? AND begun < ?", (turn, session, turn))
 
 
 def spent(tx: Transaction, session: str, turn: int, used: Usage, model: str) -> None:
@@ -109,8 +122,8 @@ def ended(tx: Transaction, session: str, turn: int) -> None:
     tx.execute("UPDATE tally SET ended = ? WHERE session = ? AND ended < ?", (turn, session, turn))
 
 
-def _ends(records: Iterable[Envelope | Gap], after: int) -> list[UncountedTurn]:
-    """The turns after that one that have ended, of a log."""
+def _ends(records: Iterable[Envelope | Gap], after: int) -> tuple[list[UncountedTurn], bool]:
+    """The turns after that one that have ended, of a log, and whether there is one that has not."""
     senders: dict[int, str] = {}
     found = []
     for record in records:
@@ -119,5 +132,5 @@ def _ends(records: Iterable[Envelope | Gap], after: int) -> list[UncountedTurn]:
         if isinstance(record.event, TurnStarted):
             senders[record.turn] = record.event.message.sender or ""
         elif isinstance(record.event, TurnEnded):
-            found.append(UncountedTurn(record.turn, record.event.usage, senders.get(record.turn, "")))
-    return found
+            found.append(UncountedTurn(record.turn, record.event.usage, senders.pop(record.turn, "")))
+    return found, bool(senders)

@@ -16,6 +16,7 @@ from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.attach import AttachHeader
 from trunkline.core.events import Envelope, StopAsked, ToolAnswered, TurnStarted
 from trunkline.core.faults import ConfigError
+from trunkline.exchange.budgets import SessionMeter
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.lines import bridge
 from trunkline.exchange.settings import WireSettings
@@ -85,6 +86,33 @@ async def test_what_is_asked_is_asked_in_the_chat_and_is_a_row(tmp_path: Path, m
             found = await running.switchboard.approvals.get(row.id)
             assert found is not None
             assert (found.state, found.decided_by) == ("approved", f"telegram:{ME}")
+
+
+async def test_a_turn_of_a_chat_is_known_before_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def dies(*_: object) -> None:
+        """The process does not live to write that it has begun."""
+
+    monkeypatch.setattr(SessionMeter, "turn_began", dies)
+    async with exchange(tmp_path, a=asking(tmp_path)) as running:
+        async with served(running, monkeypatch, MemoryPlatform()) as platform:
+            platform.says("Go", at=None)
+            await until(lambda: platform.sees("make"))
+            (row,) = await running.switchboard.rows()
+            assert await running.switchboard._tallies.uncounted() == [(row.id, "a")]
+
+
+async def test_a_chat_whose_session_was_removed_goes_on_in_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with exchange(tmp_path, a=echo(tmp_path)) as running:
+        async with served(running, monkeypatch, MemoryPlatform()) as platform:
+            platform.says("Hello", at=None)
+            await until(lambda: platform.sees("Hello"))
+            (row,) = await running.switchboard.rows()
+            await running.switchboard.remove(row.id)
+            platform.says("Still there?", at=None, id="later")
+            await until(lambda: platform.sees("Still there?"))
+            assert (await running.switchboard.rows())[0].id != row.id
 
 
 async def test_a_session_that_was_recorded_elsewhere_is_played_in_a_chat(

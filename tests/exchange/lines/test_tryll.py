@@ -15,6 +15,7 @@ from tests.support.tryll_served import echo as graph
 from trunkline.base.attach import AttachHeader
 from trunkline.core.agent import Approve
 from trunkline.core.faults import ConfigError
+from trunkline.exchange.budgets import SessionMeter
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.lines import tryll
 from trunkline.exchange.settings import WireSettings
@@ -82,6 +83,23 @@ async def test_what_its_agent_asks_is_answered_by_somebody_else(tmp_path: Path) 
             live = await running.switchboard.find(rows[0].session)
             await live.decide(rows[0], Approve(), "ana")
             assert "after" in (await asked).text
+
+
+async def test_a_turn_of_a_game_is_known_before_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def dies(*_: object) -> None:
+        """The process does not live to write that it has begun."""
+
+    monkeypatch.setattr(SessionMeter, "turn_began", dies)
+    async with exchange(tmp_path, helper=asking(tmp_path)) as running, served(running) as port:
+        async with Tryll("127.0.0.1", port) as game:
+            agent = await game.create_agent(graph(), default_model="agent:helper")
+            asked = asyncio.create_task(agent.ask("Go"))
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while not (rows := await running.switchboard.approvals.found("pending")):  # noqa: ASYNC110  (nobody tells)
+                    await asyncio.sleep(0)
+            assert await running.switchboard._tallies.uncounted() == [(rows[0].session, "helper")]
+            await (await running.switchboard.find(rows[0].session)).decide(rows[0], Approve(), "ana")
+            await asked
 
 
 async def test_a_session_that_was_recorded_elsewhere_is_played_in_a_game(tmp_path: Path) -> None:

@@ -48,8 +48,9 @@ _APART = "\n\n"
 
 #: Begins a conversation with these instructions.
 Open = Callable[[str | None], Awaitable[Session]]
-#: Looks whether a session that others share is still there. Raises a `Fault` if it is not.
-Check = Callable[[Session], Awaitable[None]]
+#: Says something in a session; gives the number of its turn, in the tick in which that has it. Raises a `Fault` if
+#: it was not taken.
+Submit = Callable[[Session, UserMessage], Awaitable[int]]
 
 
 class SessionAgents:
@@ -82,12 +83,12 @@ class AgentLanguage:
         name: str,
         open: Open,
         close: Callable[[Session], None],
-        check: Check | None = None,
+        submit: Submit | None = None,
         sender: str | None = None,
     ) -> None:
-        """`check` and `sender`, who speaks, are for sessions that several share."""
+        """`submit` and `sender`, who speaks, are for sessions that several share."""
         self.name = name
-        self._check = check
+        self._submit = submit or _submit_alone
         self._sender = sender
         self._open = open
         self._close = close
@@ -119,10 +120,12 @@ class AgentLanguage:
         heard = _Heard()
         session: Session | None = None
         try:
-            session = await self._conversation(prompt)
-            session.attach(heard)
+            conversation = await self._conversation(prompt)
             said = _joined(prompt.messages[prompt.fresh :])
-            heard.turn = session.submit(UserMessage(said, sender=self._sender))
+            heard.turn = await self._submit(conversation, UserMessage(said, sender=self._sender))
+            # In the same tick: nothing of the turn has been shown.
+            session = conversation
+            session.attach(heard)
             while (piece := await heard.next()) is not None:
                 yield piece
         except Fault as fault:
@@ -162,19 +165,13 @@ class AgentLanguage:
         return ProviderError(f"The agent `{self.name}`: {problem}")
 
     async def _conversation(self, prompt: Prompt) -> Session:
-        """The conversation, at rest: what was cancelled may take a moment to end.
+        """The conversation, which begins with the first prompt.
 
         Raises:
             Fault: the agent cannot begin one.
         """
-        session = self._session
-        if session is not None and self._check is not None:
-            # Others may talk there, too: what is said now waits its turn.
-            await self._check(session)
-            return session
-        if session is not None:
-            await session.at_rest()
-            return session
+        if self._session is not None:
+            return self._session
         before = prompt.messages[: prompt.fresh]
         instructions = _joined(message for message in before if message.role == "system")
         session = await self._opened(instructions or None)
@@ -309,6 +306,12 @@ class _Heard:
         usage = (self._end.usage if self._end is not None else None) or Usage()
         rest = max(0, cost(usage.output_tokens) - self._count)
         return Piece("", rest, cost(usage.input_tokens), cost(usage.cache_read_tokens))
+
+
+async def _submit_alone(session: Session, message: UserMessage) -> int:
+    """Say something where nobody else talks. What was cancelled before may take a moment to end."""
+    await session.at_rest()
+    return session.submit(message)
 
 
 def _joined(messages: Iterable[ChatMessage]) -> str:

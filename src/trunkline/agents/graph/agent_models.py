@@ -21,6 +21,7 @@ from trunkline.agents.graph.agent_engine import AgentLanguage, GraphClient, Sess
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import Agent
 from trunkline.core.approvals import Policy
+from trunkline.core.events import UserMessage
 from trunkline.core.faults import AgentBusy, ConfigError, GraphError, ModelError, NoEmbeddingModel, NoLanguageModel
 from trunkline.core.graph.description import ClassifyIntentLLMParams, GraphDescription, ToolCallParams
 from trunkline.core.graph.hosting import Progress
@@ -153,11 +154,12 @@ class SharedAgents(Protocol):
             Fault: it cannot be had.
         """
 
-    async def check(self, session: Session) -> None:
-        """Look whether it is still there.
+    async def submit(self, session: Session, message: UserMessage) -> int:
+        """Have a message answered when its turn comes; gives the number of that turn, in the tick in which the session
+        has it.
 
         Raises:
-            Fault: it is not.
+            Fault: it was not taken.
         """
 
     async def leave(self, session: Session) -> None:
@@ -216,7 +218,7 @@ class AgentModels:
             client.conversations[short] = (
                 AgentLanguage(short, open, self._end)
                 if theirs is None
-                else AgentLanguage(short, open, self._end, theirs.check, theirs.person)
+                else AgentLanguage(short, open, self._end, theirs.submit, theirs.person)
             )
         return client.conversations[short].lend()
 

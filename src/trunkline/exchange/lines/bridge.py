@@ -9,7 +9,6 @@ import asyncio
 import math
 import os
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 from typing import Any
 
 from trunkline.base.chat_platforms import PLATFORMS
@@ -18,11 +17,13 @@ from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.opening import Opener
 from trunkline.chat.platforms import made, senders_of
 from trunkline.chat.settings import BridgeSettings
+from trunkline.core.events import UserMessage
 from trunkline.core.faults import ConfigError
 from trunkline.core.session import Session
 from trunkline.exchange import config_secrets
 from trunkline.exchange.config_secrets import ENV, KEYRING
 from trunkline.exchange.exchange import Exchange
+from trunkline.exchange.lines.seats import Seats
 from trunkline.exchange.settings import WireSettings
 
 #: The keys of a wire that are the bridge's, and not the platform's.
@@ -49,7 +50,7 @@ class ExchangeOpener(Opener):
         super().__init__(settings, environ=exchange.environ)
         self._platform = platform
         self._board = exchange.switchboard
-        self._seats: dict[str, AsyncExitStack] = {}
+        self._seats = Seats(exchange.switchboard, platform)
 
     async def open(self, name: str, session_id: str | None = None, *, chat: str = "") -> Session:
         """A session with the agent of that name, kept at work until `close`. `chat` is who began it.
@@ -60,16 +61,15 @@ class ExchangeOpener(Opener):
         """
         if session_id is None:
             session_id = (await self._board.open(name, by=chat or self._platform)).id
-        async with AsyncExitStack() as stack:
-            staying = self._board.attached(session_id, by=chat or self._platform, wire=self._platform)
-            live = await stack.enter_async_context(staying)
-            self._seats[session_id] = stack.pop_all()
-        return live.session
+        return await self._seats.take(session_id, chat or self._platform)
+
+    async def submit(self, session: Session, message: UserMessage) -> int:
+        """As the exchange does it."""
+        return await self._seats.submit(session, message)
 
     async def close(self, session: Session) -> None:
         """It stays in the exchange."""
-        if (stack := self._seats.pop(session.id, None)) is not None:
-            await stack.aclose()
+        await self._seats.leave(session)
 
 
 class BridgeLine:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 
 from trunkline.base import config_addresses
 from trunkline.base.hosts import is_loopback
 from trunkline.core.agent import AddHistory
-from trunkline.core.faults import AgentFailed, ConfigError, Unsupported
+from trunkline.core.faults import ConfigError, Unsupported
 from trunkline.core.session import Session
 from trunkline.exchange.exchange import Exchange
+from trunkline.exchange.lines.seats import Seats
 from trunkline.exchange.settings import WireSettings
 from trunkline.exchange.tryll_service import PORT, TryllService
 from trunkline.exchange.wire_keys import settled
@@ -45,16 +46,16 @@ def service(exchange: Exchange, wire: WireSettings) -> TryllService:
     )
 
 
-class ExchangeAgents:
+class ExchangeAgents(Seats):
     """The agents of an exchange, for the graphs of a server. Their sessions stay when a graph ends."""
 
     person = NAME
 
     def __init__(self, exchange: Exchange, agents: tuple[str, ...] | None) -> None:
         """`agents`: only these; None: all."""
+        super().__init__(exchange.switchboard, NAME)
         self._exchange = exchange
         self._agents = agents
-        self._seats: dict[str, AsyncExitStack] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -68,27 +69,13 @@ class ExchangeAgents:
         Raises:
             ConfigError, AgentFailed: its agent cannot be had.
         """
-        board = self._exchange.switchboard
-        live = await board.open(name, by=self.person)
-        async with AsyncExitStack() as stack:
-            live = await stack.enter_async_context(board.attached(live.id, by=self.person, wire=NAME))
-            if instructions:
+        live = await self._board.open(name, by=self.person)
+        await self.take(live.id, self.person)
+        if instructions:
+            try:
                 with suppress(Unsupported):
                     await live.session.configure(AddHistory(instructions))
-            self._seats[live.id] = stack.pop_all()
+            except BaseException:
+                await self.leave(live.session)
+                raise
         return live.session
-
-    async def check(self, session: Session) -> None:
-        """Look whether it is still there: one that is attached to is at work until it is removed.
-
-        Raises:
-            AgentFailed: it was removed.
-        """
-        live = self._exchange.switchboard.live(session.id)
-        if live is None or live.session is not session:
-            raise AgentFailed("The session was removed.")
-
-    async def leave(self, session: Session) -> None:
-        """It stays in the exchange."""
-        if (stack := self._seats.pop(session.id, None)) is not None:
-            await stack.aclose()
