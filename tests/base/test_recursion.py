@@ -32,8 +32,8 @@ def test_a_text_of_brackets_is_refused_also_after_a_wallet_was_used() -> None:
     # In a process of its own: what it guards against is the end of the process.
     code = """
 from trunkline.base import jsontext
-from trunkline.runner.chain.wallet import Wallet
-Wallet("0x" + "11" * 32)
+from trunkline.runner.chain.wallet import SpendingWallet
+SpendingWallet("0x" + "11" * 32)
 try:
     jsontext.loads(b"[" * 100_000)
 except ValueError as error:

@@ -30,7 +30,7 @@ from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.forking import NoSuchEvent, fork
 from trunkline.exchange.settings import AgentSettings, ExchangeSettings
 from trunkline.exchange.switchboard import Switchboard
-from trunkline.models.messages import Text, ToolResult
+from trunkline.models.messages import Text, ToolResultBlock
 from trunkline.models.model import Request
 from trunkline.models.providers import ModelSettings
 
@@ -66,7 +66,7 @@ async def said(switchboard: Switchboard, id: str, text: str) -> None:
 def texts(request: Request) -> str:
     """All that the model was told, in words."""
     blocks = [block for message in request.messages for block in message.content]
-    return " | ".join(block.text for block in blocks if isinstance(block, Text | ToolResult))
+    return " | ".join(block.text for block in blocks if isinstance(block, Text | ToolResultBlock))
 
 
 def records(switchboard: Switchboard, id: str) -> list[Envelope]:

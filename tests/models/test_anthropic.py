@@ -8,7 +8,7 @@ import pytest
 from tests.models.asking import BASH, READ, ask, say
 from trunkline.models.abilities import is_adaptive
 from trunkline.models.anthropic import AnthropicFormat
-from trunkline.models.messages import Block, Document, Image, Message, Thinking, ToolResult, ToolUse
+from trunkline.models.messages import Block, Document, Image, Message, ThinkingBlock, ToolResultBlock, ToolUse
 from trunkline.models.model import Request
 
 MARK = {"type": "ephemeral"}
@@ -98,7 +98,7 @@ def test_the_user_speaks_first_and_last_and_never_says_nothing() -> None:
 
 def test_calls_and_results_are_sent_in_pairs() -> None:
     call, other = ToolUse("1", "Read", {"a": 1}), ToolUse("2", "Bash", None, raw="{broken")
-    results = (ToolResult("1", "ok"), ToolResult("2", "no", is_error=True))
+    results = (ToolResultBlock("1", "ok"), ToolResultBlock("2", "no", is_error=True))
     found = body(ask(say("user", "q"), say("assistant", call, other), say("user", *results)))["messages"]
     assert found[1]["content"] == [
         {"type": "tool_use", "id": "1", "name": "Read", "input": {"a": 1}},
@@ -114,7 +114,7 @@ def test_a_call_without_a_result_and_a_result_without_a_call_are_not_sent() -> N
     call = ToolUse("1", "Read", {})
     for messages in (
         [say("user", "q"), say("assistant", "a", call), say("user", "r")],
-        [say("user", "q"), say("assistant", "a"), say("user", ToolResult("1", "x"), "r")],
+        [say("user", "q"), say("assistant", "a"), say("user", ToolResultBlock("1", "x"), "r")],
     ):
         assert b"tool_" not in AnthropicFormat().body(ask(*messages), model="m", max_tokens=1)
 
@@ -122,7 +122,7 @@ def test_a_call_without_a_result_and_a_result_without_a_call_are_not_sent() -> N
 def test_ids_and_names_of_other_providers_are_written_so_that_they_are_accepted() -> None:
     messages = [
         say("user", "q"), say("assistant", ToolUse("functions.Read:0", "a b", {})),
-        say("user", ToolResult("functions.Read:0", "x")),
+        say("user", ToolResultBlock("functions.Read:0", "x")),
     ]  # fmt: skip
     found = body(ask(*messages))["messages"]
     assert (found[1]["content"][0]["id"], found[1]["content"][0]["name"]) == ("functions_Read_0", "a_b")
@@ -130,7 +130,7 @@ def test_ids_and_names_of_other_providers_are_written_so_that_they_are_accepted(
 
 
 def test_thinking_goes_back_with_what_the_provider_sent_with_it() -> None:
-    thoughts = (Thinking("t", "sig"), Thinking("", redacted="xyz"))
+    thoughts = (ThinkingBlock("t", "sig"), ThinkingBlock("", redacted="xyz"))
     found = body(ask(say("user", "q"), say("assistant", *thoughts, "a"), say("user", "r")))["messages"][1]["content"]
     assert found == [
         {"type": "thinking", "thinking": "t", "signature": "sig"},
@@ -140,10 +140,10 @@ def test_thinking_goes_back_with_what_the_provider_sent_with_it() -> None:
 
 
 def test_thinking_that_nobody_signed_or_that_ends_an_answer_is_not_sent() -> None:
-    answer = say("assistant", Thinking("unsigned"), "a", Thinking("cut off", "sig"))
+    answer = say("assistant", ThinkingBlock("unsigned"), "a", ThinkingBlock("cut off", "sig"))
     found = body(ask(say("user", "q"), answer, say("user", "r")))["messages"]
     assert found[1]["content"] == [{"type": "text", "text": "a"}]
-    only = body(ask(say("user", "q"), say("assistant", Thinking("t", "sig")), say("user", "r")))["messages"]
+    only = body(ask(say("user", "q"), say("assistant", ThinkingBlock("t", "sig")), say("user", "r")))["messages"]
     assert [message["role"] for message in only] == ["user"]
 
 
@@ -160,7 +160,7 @@ def test_a_document_of_another_kind_goes_as_its_text() -> None:
 
 
 def test_a_result_may_have_pictures() -> None:
-    result = ToolResult("1", "see", images=(Image("image/png", "AAAA"),))
+    result = ToolResultBlock("1", "see", images=(Image("image/png", "AAAA"),))
     messages = [say("user", "q"), say("assistant", ToolUse("1", "Read", {})), say("user", result)]
     found = body(ask(*messages))["messages"][2]["content"][0]["content"]
     assert [part["type"] for part in found] == ["text", "image"]

@@ -17,7 +17,7 @@ from tests.support.provider_streams import (
 from trunkline.core.faults import ProviderError
 from trunkline.core.usage import Usage
 from trunkline.models.anthropic_decoder import AnthropicDecoder
-from trunkline.models.messages import Text, Thinking, ToolUse
+from trunkline.models.messages import Text, ThinkingBlock, ToolUse
 from trunkline.models.model import Answer, Chunk, TextChunk, ThinkingChunk
 
 
@@ -30,7 +30,7 @@ def decode(events: list[Event]) -> tuple[list[Chunk], Answer]:
 def test_text_and_thinking_are_streamed_and_joined() -> None:
     chunks, answer = decode(anthropic_text("to be", thinking="or not"))
     assert chunks == [ThinkingChunk("or"), ThinkingChunk(" not"), TextChunk("to"), TextChunk(" be")]
-    assert answer.content == (Thinking("or not", SIGNATURE), Text("to be"))
+    assert answer.content == (ThinkingBlock("or not", SIGNATURE), Text("to be"))
     assert answer.stop == "end"
 
 
@@ -82,14 +82,14 @@ def test_arguments_may_come_with_the_start_of_the_block_and_an_id_not_at_all() -
 def test_encrypted_thinking_is_kept() -> None:
     block = {"type": "redacted_thinking", "data": "xyz"}
     _, answer = decode([anthropic_start(), *anthropic_block(0, block, []), *anthropic_end()])
-    assert answer.content == (Thinking("", redacted="xyz"),)
+    assert answer.content == (ThinkingBlock("", redacted="xyz"),)
 
 
 def test_a_signature_without_a_thought_is_kept() -> None:
     deltas = [{"type": "signature_delta", "signature": "a"}, {"type": "signature_delta", "signature": "b"}]
     block = {"type": "thinking", "thinking": "", "signature": ""}
     assert decode([anthropic_start(), *anthropic_block(0, block, deltas), *anthropic_end()])[1].content == (
-        Thinking("", "ab"),
+        ThinkingBlock("", "ab"),
     )
 
 

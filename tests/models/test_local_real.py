@@ -21,7 +21,7 @@ from tests.support.local_model import THREADS, TIMEOUT_SECONDS, Served, llama_se
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.faults import ProviderError
 from trunkline.models.local import LocalModel
-from trunkline.models.messages import Message, Text, ToolResult, ToolUse
+from trunkline.models.messages import Message, Text, ToolResultBlock, ToolUse
 from trunkline.models.model import Answer, Chunk, Model, Request, TextChunk, ToolSpec
 from trunkline.models.providers import ModelSettings
 
@@ -203,7 +203,7 @@ async def test_the_result_of_a_tool_is_understood(model: LocalModel) -> None:
     history = [
         Message("user", (Text("Read a.txt and tell me what is in it."),)),
         Message("assistant", (ToolUse("1", "Read", {"file_path": "a.txt"}),)),
-        Message("user", (ToolResult("1", "The secret word is banana."),)),
+        Message("user", (ToolResultBlock("1", "The secret word is banana."),)),
     ]
     _, answer = await ask(model, Request(history, system=SYSTEM, tools=[READ], max_tokens=40))
     assert "banana" in str(answer.content)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from trunkline.core.usage import Usage
-from trunkline.models.messages import Message, Text, ToolResult, ToolUse
+from trunkline.models.messages import Message, Text, ToolResultBlock, ToolUse
 from trunkline.models.mock import MockModel
 from trunkline.models.model import Answer, Chunk, Request, TextChunk
 from trunkline.models.providers import ModelSettings
@@ -37,11 +37,11 @@ async def test_it_tells_what_the_tool_gave() -> None:
     said = [
         Message("user", (Text("tool: Read {}"),)),
         Message("assistant", (ToolUse("call_1", "Read", {}),)),
-        Message("user", (ToolResult("call_1", "first line\nsecond"),)),
+        Message("user", (ToolResultBlock("call_1", "first line\nsecond"),)),
     ]
     assert (await answer(*said))[-1] == Answer((Text("Result: first line"),), "end", Usage(3, 3))
 
 
 async def test_it_always_says_something() -> None:
     assert isinstance((await answer())[0], TextChunk)
-    assert isinstance((await answer(Message("user", (ToolResult("1", ""),))))[0], TextChunk)
+    assert isinstance((await answer(Message("user", (ToolResultBlock("1", ""),))))[0], TextChunk)

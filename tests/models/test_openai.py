@@ -7,7 +7,7 @@ import pytest
 
 from tests.models.asking import BASH, READ, ask, say
 from tests.support.counting import calls
-from trunkline.models.messages import Document, Image, Message, Thinking, ToolResult, ToolUse
+from trunkline.models.messages import Document, Image, Message, ThinkingBlock, ToolResultBlock, ToolUse
 from trunkline.models.model import Request
 from trunkline.models.openai import OpenAIFormat, OpenAIModel
 from trunkline.models.providers import ModelSettings
@@ -68,7 +68,7 @@ def test_only_openai_s_own_host_is_taken_for_openai(base: str | None, field: str
 
 def test_each_result_is_a_message_of_its_own_and_the_rest_follows() -> None:
     calls = (ToolUse("1", "Read", {"a": "é"}), ToolUse("2", "Bash", None, raw="{broken"))
-    results = (ToolResult("1", "ok"), ToolResult("2", "", is_error=True))
+    results = (ToolResultBlock("1", "ok"), ToolResultBlock("2", "", is_error=True))
     found = messages(say("user", "q"), say("assistant", "look", *calls), say("user", *results, "and"))
     assert found[1] == {
         "role": "assistant",
@@ -88,7 +88,7 @@ def test_each_result_is_a_message_of_its_own_and_the_rest_follows() -> None:
 def test_what_came_with_a_call_goes_back_with_it() -> None:
     extra = {"google": {"thought_signature": "abc"}}
     call = ToolUse("1", "Read", {}, extra=extra)
-    found = messages(say("user", "q"), say("assistant", call), say("user", ToolResult("1", "x")))
+    found = messages(say("user", "q"), say("assistant", call), say("user", ToolResultBlock("1", "x")))
     assert found[1]["tool_calls"][0]["extra_content"] == extra
     assert found[1]["content"] is None
 
@@ -96,20 +96,20 @@ def test_what_came_with_a_call_goes_back_with_it() -> None:
 def test_a_call_without_a_result_and_a_result_without_a_call_are_not_sent() -> None:
     for said in (
         [say("user", "q"), say("assistant", "a", ToolUse("1", "Read", {})), say("user", "r")],
-        [say("user", "q"), say("assistant", "a"), say("user", ToolResult("1", "x"), "r")],
+        [say("user", "q"), say("assistant", "a"), say("user", ToolResultBlock("1", "x"), "r")],
     ):
         assert [message["role"] for message in messages(*said)] == ["user", "assistant", "user"]
         assert "tool" not in json.dumps(messages(*said))
 
 
 def test_thoughts_go_back_to_those_who_showed_them_and_never_to_openai() -> None:
-    said = [say("user", "q"), say("assistant", Thinking("hm"), "a"), say("user", "r")]
+    said = [say("user", "q"), say("assistant", ThinkingBlock("hm"), "a"), say("user", "r")]
     assert messages(*said)[1] == {"role": "assistant", "content": "a", "reasoning_content": "hm"}
     assert messages(*said, official=True)[1] == {"role": "assistant", "content": "a"}
 
 
 def test_an_answer_of_thoughts_alone_is_not_sent() -> None:
-    said = [say("user", "q"), say("assistant", Thinking("hm")), say("user", "r")]
+    said = [say("user", "q"), say("assistant", ThinkingBlock("hm")), say("user", "r")]
     assert messages(*said) == [{"role": "user", "content": "q\n\nr"}]
 
 
@@ -122,11 +122,11 @@ def test_what_the_user_says_in_several_messages_goes_out_as_one() -> None:
 
 def test_results_stay_messages_of_their_own_before_what_the_user_says() -> None:
     call = say("assistant", ToolUse("1", "Read", {}))
-    result = ToolResult("1", "x", images=(Image("image/png", "AAAA"),))
+    result = ToolResultBlock("1", "x", images=(Image("image/png", "AAAA"),))
     found = messages(say("user", "q"), call, say("user", result, "a"), say("user", "b"))
     assert [message["role"] for message in found] == ["user", "assistant", "tool", "user"]
     assert [part.get("text") for part in found[3]["content"]] == ["The pictures of the tool's result:", None, "a", "b"]
-    plain = messages(say("user", "q"), call, say("user", ToolResult("1", "x")), say("user", "b"))
+    plain = messages(say("user", "q"), call, say("user", ToolResultBlock("1", "x")), say("user", "b"))
     assert plain[2:] == [{"role": "tool", "tool_call_id": "1", "content": "x"}, {"role": "user", "content": "b"}]
 
 
@@ -135,7 +135,7 @@ def test_sides_take_turns_however_a_conversation_grows() -> None:
         *(say("user", "a"), say("user", "b"), say("assistant", "c"), say("user", "d"), say("user", "e")),
         *(
             say("user", "f"),
-            say("assistant", Thinking("hm")),
+            say("assistant", ThinkingBlock("hm")),
             say("user", "g"),
             say("assistant", "h"),
             say("user", "i"),
@@ -169,7 +169,7 @@ def test_pictures_are_parts_and_text_alone_is_text() -> None:
 
 
 def test_pictures_of_a_result_follow_it() -> None:
-    result = ToolResult("1", "see", images=(Image("image/png", "AAAA"),))
+    result = ToolResultBlock("1", "see", images=(Image("image/png", "AAAA"),))
     found = messages(say("user", "q"), say("assistant", ToolUse("1", "Read", {})), say("user", result))
     assert found[2] == {"role": "tool", "tool_call_id": "1", "content": "see"}
     assert [part["type"] for part in found[3]["content"]] == ["text", "image_url"]

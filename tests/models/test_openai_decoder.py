@@ -7,7 +7,7 @@ import pytest
 from tests.support.provider_streams import Event, openai_chunk, openai_text, openai_tool_calls, openai_usage
 from trunkline.core.faults import ProviderError
 from trunkline.core.usage import Usage
-from trunkline.models.messages import Text, Thinking, ToolUse
+from trunkline.models.messages import Text, ThinkingBlock, ToolUse
 from trunkline.models.model import Answer, Chunk, TextChunk, ThinkingChunk
 from trunkline.models.openai_decoder import OpenAIDecoder
 
@@ -41,7 +41,7 @@ def test_text_is_streamed_and_joined() -> None:
 def test_reasoning_is_thinking_whatever_the_field_is_called(field: str) -> None:
     chunks, answer = decode(openai_text("a", reasoning="hm hm", reasoning_field=field))
     assert chunks == [ThinkingChunk("hm"), ThinkingChunk(" hm"), TextChunk("a")]
-    assert answer.content == (Thinking("hm hm"), Text("a"))
+    assert answer.content == (ThinkingBlock("hm hm"), Text("a"))
 
 
 def test_of_two_reasoning_fields_the_first_that_says_something_counts() -> None:
@@ -53,7 +53,7 @@ def test_of_two_reasoning_fields_the_first_that_says_something_counts() -> None:
 
 def test_an_answer_may_be_reasoning_alone() -> None:
     chunks = [openai_chunk({"reasoning_content": "hm"}), openai_chunk(finish="stop")]
-    assert decode(chunks)[1] == Answer((Thinking("hm"),), "end")
+    assert decode(chunks)[1] == Answer((ThinkingBlock("hm"),), "end")
 
 
 def test_content_may_come_in_typed_parts() -> None:
@@ -62,7 +62,7 @@ def test_content_may_come_in_typed_parts() -> None:
         [openai_chunk({"content": [thoughts, {"type": "text", "text": "a"}]}), openai_chunk(finish="stop")]
     )
     assert chunks == [ThinkingChunk("hm"), TextChunk("a")]
-    assert answer.content == (Thinking("hm"), Text("a"))
+    assert answer.content == (ThinkingBlock("hm"), Text("a"))
 
 
 @pytest.mark.parametrize("interleaved", [False, True])

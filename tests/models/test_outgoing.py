@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.counting import calls
-from trunkline.models.messages import Block, Message, Text, Thinking, ToolResult, ToolUse
+from trunkline.models.messages import Block, Message, Text, ThinkingBlock, ToolResultBlock, ToolUse
 from trunkline.models.outgoing import MAX_CONVERSATIONS, RequestWriter, repaired
 
 
@@ -25,8 +25,8 @@ def call(id: str) -> ToolUse:
     return ToolUse(id, "Read", {})
 
 
-def result(id: str) -> ToolResult:
-    return ToolResult(id, "text")
+def result(id: str) -> ToolResultBlock:
+    return ToolResultBlock(id, "text")
 
 
 SOUND = [
@@ -54,7 +54,7 @@ def test_a_sound_conversation_is_left_as_it_is() -> None:
         ([user("q"), assistant("a"), assistant("b"), user("r")], [user("q"), assistant("a", "b"), user("r")]),
         ([user("q"), assistant("a", call("1")), user("r")], [user("q"), assistant("a"), user("r")]),
         ([user("q"), assistant(call("1")), user("r")], [user("q", "r")]),
-        ([user("q"), assistant(Thinking("t", "s"), call("1")), user("r")], [user("q", "r")]),
+        ([user("q"), assistant(ThinkingBlock("t", "s"), call("1")), user("r")], [user("q", "r")]),
         ([user("q"), assistant("a"), user(result("1"), "r")], [user("q"), assistant("a"), user("r")]),
         ([user(result("1"), "q")], [user("q")]),
         (
@@ -66,7 +66,7 @@ def test_a_sound_conversation_is_left_as_it_is() -> None:
             [user("q"), assistant(call("1")), user(result("1"), "r")],
         ),
         (
-            [user("q"), assistant(call("1")), user(result("1"), ToolResult("1", "again"))],
+            [user("q"), assistant(call("1")), user(result("1"), ToolResultBlock("1", "again"))],
             [user("q"), assistant(call("1")), user(result("1"))],
         ),
         (
@@ -86,7 +86,11 @@ def test_whatever_is_broken_is_mended(broken: list[Message], mended: list[Messag
 
 ids = st.sampled_from("123")
 blocks = st.one_of(
-    st.just(Text("t")), st.just(Thinking("h", "s")), ids.map(call), ids.map(result), st.just(ToolResult("1", "x", True))
+    st.just(Text("t")),
+    st.just(ThinkingBlock("h", "s")),
+    ids.map(call),
+    ids.map(result),
+    st.just(ToolResultBlock("1", "x", True)),
 )
 conversations = st.lists(
     st.builds(Message, st.sampled_from(["user", "assistant"]), st.lists(blocks, max_size=4).map(tuple)), max_size=8
@@ -99,9 +103,11 @@ def assert_accepted(messages: list[Message]) -> None:
     calls: list[str] = []
     for message in messages:
         assert message.content
-        results = [block.id for block in message.content if isinstance(block, ToolResult)]
+        results = [block.id for block in message.content if isinstance(block, ToolResultBlock)]
         assert results == calls
-        assert [isinstance(block, ToolResult) for block in message.content[: len(results)]] == [True] * len(results)
+        assert [isinstance(block, ToolResultBlock) for block in message.content[: len(results)]] == [True] * len(
+            results
+        )
         calls = [block.id for block in message.content if isinstance(block, ToolUse)]
         assert len(set(calls)) == len(calls)
         assert not calls or message.role == "assistant"
@@ -113,7 +119,7 @@ def test_any_conversation_becomes_one_that_providers_accept(messages: list[Messa
 
 
 def encode_like_a_format(message: Message) -> bytes:
-    return b"" if message.role == "assistant" and all(isinstance(b, Thinking) for b in message.content) else b"x"
+    return b"" if message.role == "assistant" and all(isinstance(b, ThinkingBlock) for b in message.content) else b"x"
 
 
 @given(conversations)

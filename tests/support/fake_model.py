@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 from trunkline.core.usage import Usage
-from trunkline.models.messages import Block, Message, Text, Thinking, ToolUse
+from trunkline.models.messages import Block, Message, Text, ThinkingBlock, ToolUse
 from trunkline.models.model import Answer, Chunk, Request, Stop, TextChunk, ThinkingChunk
 
 #: What one request is answered with: chunks, faults to raise, events to wait for, or what it has used if it goes wrong.
@@ -24,7 +24,7 @@ def words(text: str, stop: Stop = "end", usage: Usage | None = USED) -> list[Ste
 
 def thoughts(text: str, *more: Block) -> list[Step]:
     """An answer that is thought, and maybe more."""
-    return [ThinkingChunk(text), Answer((Thinking(text, "sig"), *more), "end", USED)]
+    return [ThinkingChunk(text), Answer((ThinkingBlock(text, "sig"), *more), "end", USED)]
 
 
 def call(name: str, call_id: str = "t1", **args: Any) -> ToolUse:

@@ -32,7 +32,7 @@ from trunkline.wires.agentproc import codec, codec_ndjson, serve_files, serve_in
 from trunkline.wires.agentproc.messages import DEFAULT_SESSION_NAME, DIALECTS, Dialect, TurnRequest
 from trunkline.wires.agentproc.serve import Witness, user_message
 from trunkline.wires.agentproc.serve_dialects import dialect_writer
-from trunkline.wires.agentproc.serve_stdio import StdioServer
+from trunkline.wires.agentproc.serve_stdio import TurnServer
 
 logger = logging.getLogger(__name__)
 
@@ -216,7 +216,7 @@ async def _serve(options: argparse.Namespace, told: _Told, pipes: tuple[int, int
     async with fetching as message:
         session = await _session(options, turn, agent, with_model)
         named = "" if options.no_session else _portable(turn.session_id, session.id)
-        server = StdioServer(session, dialect_writer(told.dialect, named, streaming=turn.streaming), pipes[1])
+        server = TurnServer(session, dialect_writer(told.dialect, named, streaming=turn.streaming), pipes[1])
         if turn.permission:
             server.listen(pipes[0], told.rest)
         return await server.run(message)

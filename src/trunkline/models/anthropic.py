@@ -15,7 +15,7 @@ from trunkline.models.encoding import COMMON_KEYS, Compat, identifier, to_bytes
 from trunkline.models.endpoint import endpoint
 from trunkline.models.format import Format
 from trunkline.models.http_model import KeyedModel
-from trunkline.models.messages import Block, Document, Image, Message, Text, Thinking, ToolResult, ToolUse
+from trunkline.models.messages import Block, Document, Image, Message, Text, ThinkingBlock, ToolResultBlock, ToolUse
 from trunkline.models.model import Request, ToolSpec
 from trunkline.models.outgoing import FILLER, Sent
 from trunkline.models.providers import ModelSettings
@@ -153,7 +153,7 @@ class AnthropicFormat(Format):
         content = message.content
         if message.role == "assistant":
             # An answer that was cut off while thinking ends with thoughts, which is refused.
-            while content and isinstance(content[-1], Thinking):
+            while content and isinstance(content[-1], ThinkingBlock):
                 content = content[:-1]
         blocks = [written for block in content if (written := self._block(block)) is not None]
         if message.role == "user" and not blocks:
@@ -168,13 +168,13 @@ class AnthropicFormat(Format):
             case Text(text):
                 text = self._stripped(text)
                 return {"type": "text", "text": text} if text.strip() else None
-            case Thinking():
+            case ThinkingBlock():
                 return _thinking(block)
             case ToolUse():
                 name = identifier(block.name, "unknown")
                 used = {"type": "tool_use", "id": identifier(block.id, "call"), "name": name}
                 return {**used, "input": block.input or {}}
-            case ToolResult():
+            case ToolResultBlock():
                 return self._result(block)
             case Image():
                 return self._image(block)
@@ -182,7 +182,7 @@ class AnthropicFormat(Format):
                 return _document(block)
         return None
 
-    def _result(self, result: ToolResult) -> dict[str, Any]:
+    def _result(self, result: ToolResultBlock) -> dict[str, Any]:
         written: dict[str, Any] = {"type": "tool_result", "tool_use_id": identifier(result.id, "call")}
         text = self._stripped(result.text)
         if result.images:
@@ -235,7 +235,7 @@ class AnthropicModel(KeyedModel):
         return self._format.decoder()
 
 
-def _thinking(block: Thinking) -> dict[str, Any] | None:
+def _thinking(block: ThinkingBlock) -> dict[str, Any] | None:
     if block.redacted is not None:
         return {"type": "redacted_thinking", "data": block.redacted}
     # Thoughts without a signature are another provider's, and refused by this one.

@@ -8,7 +8,7 @@ from typing import Any
 from trunkline.core.usage import Usage
 from trunkline.models.answers import joined, new_call_id, no_end, tool_input
 from trunkline.models.http_errors import stream_fault
-from trunkline.models.messages import Block, Text, Thinking, ToolUse
+from trunkline.models.messages import Block, Text, ThinkingBlock, ToolUse
 from trunkline.models.model import Answer, Chunk, Stop, TextChunk, ThinkingChunk
 
 _STOPS: dict[str, Stop] = {
@@ -172,9 +172,9 @@ def _grown(growing: _Growing) -> Block | None:
         case "text":
             return Text(text) if text else None
         case "thinking":
-            return Thinking(text, growing.signature or None) if text or growing.signature else None
+            return ThinkingBlock(text, growing.signature or None) if text or growing.signature else None
         case "redacted_thinking":
-            return Thinking("", redacted=str(block.get("data") or ""))
+            return ThinkingBlock("", redacted=str(block.get("data") or ""))
         case "tool_use":
             whole = block.get("input")
             given, raw = (whole, None) if not text and isinstance(whole, dict) else tool_input(text)

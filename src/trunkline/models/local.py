@@ -24,7 +24,7 @@ from trunkline.models.llama_server import (
     MOST_WINDOW,
     default_threads,
 )
-from trunkline.models.messages import Thinking, ToolUse
+from trunkline.models.messages import ThinkingBlock, ToolUse
 from trunkline.models.model import Answer, Chunk, Request, TextChunk, ToolSpec
 from trunkline.models.openai_decoder import OpenAIDecoder
 from trunkline.models.overflow import HINT, PromptTooLong
@@ -164,7 +164,7 @@ class _Answer:
     def finish(self) -> list[Chunk]:
         told = self._decoder.finish()
         rest, blocks = self._text.finish()
-        thoughts = tuple(block for block in told.content if isinstance(block, Thinking))
+        thoughts = tuple(block for block in told.content if isinstance(block, ThinkingBlock))
         stop = told.stop
         if stop != "max_tokens":
             stop = "tool_use" if blocks and isinstance(blocks[-1], ToolUse) else "end"

@@ -13,7 +13,7 @@ from typing import Any
 from trunkline.base import jsontext
 from trunkline.core.ids import new_id
 from trunkline.models.grammar import CALL_BEGIN, CALL_END, to_json, unmarked_beginnings
-from trunkline.models.messages import Block, Document, Image, Text, ToolResult, ToolUse
+from trunkline.models.messages import Block, Document, Image, Text, ToolResultBlock, ToolUse
 from trunkline.models.model import Request, ToolSpec
 
 RESULT_BEGIN = "<tool_response>"
@@ -53,7 +53,7 @@ def _block_text(block: Block) -> str:
         case ToolUse():
             # Not the raw text of a failed call: the model would take it for an example.
             return f"{CALL_BEGIN}\n{to_json({'name': block.name, 'arguments': block.input or {}})}\n{CALL_END}"
-        case ToolResult():
+        case ToolResultBlock():
             return "\n".join((RESULT_BEGIN, block.text, *map(_block_text, block.images), RESULT_END))
         case Document():
             return f'<document name="{block.name}">\n{block.text}\n</document>'

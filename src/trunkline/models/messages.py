@@ -29,7 +29,7 @@ class Text(Block):
     text: str
 
 
-class Thinking(Block):
+class ThinkingBlock(Block):
     """The model's reasoning. What the provider sent with it is sent back with it, or the provider refuses."""
 
     type: ClassVar[str] = "thinking"
@@ -73,7 +73,7 @@ class Document(Block):
     text: str
 
 
-class ToolResult(Block):
+class ToolResultBlock(Block):
     """What became of a tool call."""
 
     type: ClassVar[str] = "tool_result"
@@ -92,7 +92,9 @@ class Message(Value):
     content: tuple[Block, ...]
 
 
-BLOCKS: dict[str, type[Block]] = {kind.type: kind for kind in (Text, Thinking, ToolUse, Image, Document, ToolResult)}
+BLOCKS: dict[str, type[Block]] = {
+    kind.type: kind for kind in (Text, ThinkingBlock, ToolUse, Image, Document, ToolResultBlock)
+}
 
 
 def to_json(message: Message) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator
 
 from trunkline.core.usage import Usage
 from trunkline.models.answers import tool_input
-from trunkline.models.messages import Message, Text, ToolResult, ToolUse
+from trunkline.models.messages import Message, Text, ToolResultBlock, ToolUse
 from trunkline.models.model import Answer, Chunk, Request, TextChunk
 from trunkline.models.providers import ModelSettings
 
@@ -67,7 +67,7 @@ def _directed(message: Message, number: int) -> ToolUse | None:
 
 
 def _reply(message: Message) -> str:
-    results = [block.text for block in message.content if isinstance(block, ToolResult)]
+    results = [block.text for block in message.content if isinstance(block, ToolResultBlock)]
     if results:
         return f"Result: {(results[0].splitlines() or [''])[0]}"
     return _said(message) or "(nothing)"

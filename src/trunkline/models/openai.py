@@ -13,7 +13,7 @@ from trunkline.models.encoding import COMMON_KEYS, Compat, identifier, to_bytes
 from trunkline.models.endpoint import endpoint, host_of
 from trunkline.models.format import Format
 from trunkline.models.http_model import KeyedModel
-from trunkline.models.messages import Block, Document, Image, Message, Text, Thinking, ToolResult, ToolUse
+from trunkline.models.messages import Block, Document, Image, Message, Text, ThinkingBlock, ToolResultBlock, ToolUse
 from trunkline.models.model import Request, ToolSpec
 from trunkline.models.openai_decoder import OpenAIDecoder
 from trunkline.models.outgoing import FILLER, Sent
@@ -122,7 +122,7 @@ class OpenAIFormat(Format):
         return to_bytes(written)[1:-1]
 
     def _user(self, message: Message) -> list[dict[str, Any]]:
-        results = [block for block in message.content if isinstance(block, ToolResult)]
+        results = [block for block in message.content if isinstance(block, ToolResultBlock)]
         written: list[dict[str, Any]] = [
             {"role": "tool", "tool_call_id": result.id, "content": self._stripped(result.text)} for result in results
         ]
@@ -156,7 +156,7 @@ class OpenAIFormat(Format):
         if not calls and not text.strip():
             return []
         written: dict[str, Any] = {"role": "assistant", "content": text or None}
-        thoughts = "".join(block.text for block in message.content if isinstance(block, Thinking))
+        thoughts = "".join(block.text for block in message.content if isinstance(block, ThinkingBlock))
         # OpenAI never shows its models' thoughts, and refuses others'.
         if thoughts and not self._official:
             written["reasoning_content"] = thoughts

@@ -9,7 +9,7 @@ from trunkline.core.usage import Usage
 from trunkline.models.answers import joined, new_call_id, no_end, tool_input
 from trunkline.models.encoding import to_bytes
 from trunkline.models.http_errors import stream_fault
-from trunkline.models.messages import Block, Text, Thinking, ToolUse
+from trunkline.models.messages import Block, Text, ThinkingBlock, ToolUse
 from trunkline.models.model import Answer, Chunk, Stop, TextChunk, ThinkingChunk
 
 _STOPS: dict[str, Stop] = {"length": "max_tokens", "max_tokens": "max_tokens", "content_filter": "refusal"}
@@ -106,7 +106,7 @@ class OpenAIDecoder:
             raise stream_fault({"message": "the provider says that it failed, and not why"})
         content: list[Block] = []
         if self._thoughts:
-            content.append(Thinking(joined(self._thoughts)))
+            content.append(ThinkingBlock(joined(self._thoughts)))
         if self._text:
             content.append(Text(joined(self._text)))
         calls = self._finished_calls()

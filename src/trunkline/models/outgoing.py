@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from operator import is_
 
-from trunkline.models.messages import Block, Message, Role, Text, Thinking, ToolResult, ToolUse
+from trunkline.models.messages import Block, Message, Role, Text, ThinkingBlock, ToolResultBlock, ToolUse
 
 #: Conversations whose bytes are remembered at once: an agent's own and those of its sub-agents.
 MAX_CONVERSATIONS = 8
@@ -29,7 +29,7 @@ class Sent:
         self.role = message.role
         self.data = data
         self.calls = tuple(block.id for block in message.content if isinstance(block, ToolUse))
-        self.results = tuple(block.id for block in message.content if isinstance(block, ToolResult))
+        self.results = tuple(block.id for block in message.content if isinstance(block, ToolResultBlock))
         self.tidy = _is_tidy(message)
 
 
@@ -140,7 +140,7 @@ def _is_tidy(message: Message) -> bool:
     seen: set[str] = set()
     others = False
     for block in message.content:
-        if isinstance(block, ToolResult):
+        if isinstance(block, ToolResultBlock):
             if others or message.role != "user" or block.id in seen:
                 return False
             seen.add(block.id)
@@ -173,7 +173,7 @@ def _paired(messages: list[Message]) -> list[Message]:
     for number, message in enumerate(messages):
         if message.role == "assistant":
             following = messages[number + 1].content if number + 1 < len(messages) else ()
-            answered = {block.id for block in following if isinstance(block, ToolResult)}
+            answered = {block.id for block in following if isinstance(block, ToolResultBlock)}
             content, calls = _answered_calls(message.content, answered)
         else:
             content, calls = _awaited_results(message.content, calls), []
@@ -190,10 +190,10 @@ def _answered_calls(content: tuple[Block, ...], answered: set[str]) -> tuple[tup
             if block.id not in answered or block.id in calls:
                 continue
             calls.append(block.id)
-        elif isinstance(block, ToolResult):
+        elif isinstance(block, ToolResultBlock):
             continue
         kept.append(block)
-    if all(isinstance(block, Thinking) for block in kept):
+    if all(isinstance(block, ThinkingBlock) for block in kept):
         kept = []
     return tuple(kept), calls
 
@@ -201,7 +201,7 @@ def _answered_calls(content: tuple[Block, ...], answered: set[str]) -> tuple[tup
 def _awaited_results(content: tuple[Block, ...], calls: list[str]) -> tuple[Block, ...]:
     results: dict[str, Block] = {}
     for block in content:
-        if isinstance(block, ToolResult):
+        if isinstance(block, ToolResultBlock):
             results.setdefault(block.id, block)
-    others = (block for block in content if not isinstance(block, ToolResult | ToolUse))
+    others = (block for block in content if not isinstance(block, ToolResultBlock | ToolUse))
     return (*(results[call] for call in calls if call in results), *others)

@@ -17,7 +17,7 @@ from trunkline.agents.coder.words import CLEARED, COMPACTED, DROPPED, NO_MORE_TO
 from trunkline.core.events import Event, Notice
 from trunkline.core.faults import ProviderError
 from trunkline.core.usage import Usage
-from trunkline.models.messages import Document, Image, Message, Text, ToolResult, ToolUse, from_json
+from trunkline.models.messages import Document, Image, Message, Text, ToolResultBlock, ToolUse, from_json
 from trunkline.models.model import Retrying
 
 WINDOW = 10_000
@@ -33,7 +33,7 @@ class LongConversation:
         self.history.user((Text("Find the bug."),))
         for number in range(rounds):
             self.history.assistant((ToolUse(f"t{number}", "Read", {"file_path": "a"}),))
-            self.history.results([ToolResult(f"t{number}", "x" * chars)])
+            self.history.results([ToolResultBlock(f"t{number}", "x" * chars)])
         self.said: list[Event] = []
         client = ModelClient(self.model, lambda: "", context_window=WINDOW)
         self.compaction = Compaction(client, self.history, lambda: (), **options)
@@ -51,7 +51,7 @@ class LongConversation:
             block.text
             for message in self.history.messages
             for block in message.content
-            if isinstance(block, ToolResult)
+            if isinstance(block, ToolResultBlock)
         ]
 
 
@@ -94,7 +94,7 @@ def test_a_summary_that_fails_is_told_and_the_oldest_go_when_the_window_is_full(
     assert long.history.tokens <= WINDOW // 2 + 2100
     kept = [block.id for message in long.history.messages for block in message.content if isinstance(block, ToolUse)]
     answered = [
-        block.id for message in long.history.messages for block in message.content if isinstance(block, ToolResult)
+        block.id for message in long.history.messages for block in message.content if isinstance(block, ToolResultBlock)
     ]
     assert kept == answered
 
@@ -146,11 +146,11 @@ def test_the_oldest_pictures_go_when_they_are_too_many(monkeypatch: pytest.Monke
     picture = Image("image/png", "A" * 10)
     long.history.user((picture, Document("application/pdf", "B" * 10, "a.pdf", "the text")))
     long.history.assistant((ToolUse("t1", "Read", {}),))
-    long.history.results([ToolResult("t1", "Image loaded", images=(picture, picture))])
+    long.history.results([ToolResultBlock("t1", "Image loaded", images=(picture, picture))])
     assert long.make() == ["Old pictures and documents were cleared to make room."]
     blocks = [block for message in long.history.messages for block in message.content]
     assert blocks[1:3] == [Text(PICTURE_CLEARED), Text("[The document `a.pdf`, as text:]\nthe text")]
-    assert blocks[-1] == ToolResult("t1", "Image loaded", images=(picture, picture))
+    assert blocks[-1] == ToolResultBlock("t1", "Image loaded", images=(picture, picture))
     long.said.clear()
     assert long.make() == []
 

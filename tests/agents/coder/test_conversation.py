@@ -43,7 +43,7 @@ from trunkline.core.events import (
 from trunkline.core.fault_table import TABLE
 from trunkline.core.faults import ConfigError, Fault, Mistyped, ProviderError, Unsupported
 from trunkline.core.usage import NOTHING_USED, Usage
-from trunkline.models.messages import Message, Text, Thinking, ToolResult
+from trunkline.models.messages import Message, Text, ThinkingBlock, ToolResultBlock
 from trunkline.models.model import Answer, Request, TextChunk
 from trunkline.models.providers import ModelSettings
 
@@ -147,7 +147,7 @@ async def test_an_edit_is_a_diff_for_people_and_a_sentence_for_the_model(tmp_pat
         assert edited.metadata is not None
         assert edited.metadata["file_path"].endswith("a.txt")
         (result,) = talk.model.asked[-1].content
-        assert isinstance(result, ToolResult)
+        assert isinstance(result, ToolResultBlock)
         assert "replaced 1 occurrence" in result.text
         assert (tmp_path / "a.txt").read_text() == "y\n"
 
@@ -190,7 +190,9 @@ async def test_a_stopped_turn_is_in_order_before_the_next_begins(tmp_path: Path)
         await running
         assert talk.events[-1] == TurnEnded("cancelled", USED)
         await talk.say("and now?")
-        results = [block for message in talk.model.asked for block in message.content if isinstance(block, ToolResult)]
+        results = [
+            block for message in talk.model.asked for block in message.content if isinstance(block, ToolResultBlock)
+        ]
         assert [result.id for result in results] == ["t1"]
         assert talk.model.asked[-1] == Message("user", (Text("and now?"),))
 
@@ -282,7 +284,7 @@ async def test_a_path_is_a_message_like_any_other(text: str, tmp_path: Path) -> 
 
 
 async def test_another_model_answers_from_the_next_message_on(tmp_path: Path) -> None:
-    thought = [Answer((Thinking("hm", "signed"), Text("one")), "end", USED)]
+    thought = [Answer((ThinkingBlock("hm", "signed"), Text("one")), "end", USED)]
     async with talking(tmp_path, thought, words("two")) as talk:
         await talk.say("hi")
         first = talk.model
@@ -416,7 +418,7 @@ async def test_sub_agents_work_on_their_own_and_only_their_answers_come_back(tmp
         requested = {event.call_id: event.name for event in events if isinstance(event, ToolRequested)}
         assert requested == {"t1": "Spawn", "sub1.t1": "Read", "sub2.t1": "Read"}
         (result,) = talk.model.asked[-1].content
-        assert isinstance(result, ToolResult)
+        assert isinstance(result, ToolResultBlock)
         assert "## one [OK]\nIt is alpha.\n[turns: 1 | tokens: 20 in / 10 out]" in result.text
         assert "## two [OK]\nAlpha, too." in result.text
         assert events[-1] == TurnEnded("success", Usage(60, 30))
@@ -471,7 +473,7 @@ async def test_a_sub_agent_that_fails_does_not_fail_the_turn(tmp_path: Path) -> 
         events = await talk.say("ask two")
         assert not any(isinstance(event, Failed) for event in events)
         (result,) = talk.model.asked[-1].content
-        assert isinstance(result, ToolResult)
+        assert isinstance(result, ToolResultBlock)
         assert not result.is_error
         assert "## one [ERROR]\nOverloaded" in result.text
 

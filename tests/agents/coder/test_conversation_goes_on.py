@@ -31,7 +31,7 @@ from trunkline.core.faults import ProviderError
 from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
 from trunkline.core.turns import State
-from trunkline.models.messages import Text, ToolResult
+from trunkline.models.messages import Text, ToolResultBlock
 from trunkline.models.model import Request
 from trunkline.models.providers import ModelSettings
 
@@ -105,7 +105,7 @@ async def test_what_was_asked_before_is_answered_after_and_run_once(tmp_path: Pa
         ]
         assert second.events[-1] == TurnEnded("success", second.session.state.last)
         (result,) = second.model.asked[-1].content
-        assert isinstance(result, ToolResult)
+        assert isinstance(result, ToolResultBlock)
         assert result.id == "t1"
         assert not result.is_error
         second.session.submit(UserMessage("Thanks."))
@@ -152,7 +152,10 @@ async def test_a_call_that_was_seen_through_before_is_not_run_again(tmp_path: Pa
         assert (tmp_path / "a.txt").read_text() == "changed since\n"
         assert (tmp_path / "b.txt").read_text() == "two\n"
         assert [event.call_id for event in second.events if isinstance(event, ToolStarted)] == ["t1", "t2"]
-        assert [block.id for block in second.model.asked[-1].content if isinstance(block, ToolResult)] == ["t1", "t2"]
+        assert [block.id for block in second.model.asked[-1].content if isinstance(block, ToolResultBlock)] == [
+            "t1",
+            "t2",
+        ]
 
 
 async def test_a_call_that_was_answered_may_have_been_run_and_is_not_run_again(tmp_path: Path) -> None:

@@ -6,18 +6,18 @@ import pytest
 
 from trunkline.agents.coder import guards
 from trunkline.agents.coder.guards import Guards
-from trunkline.models.messages import ToolResult, ToolUse
+from trunkline.models.messages import ToolResultBlock, ToolUse
 
 
 def call(**args: object) -> ToolUse:
     return ToolUse("t", "Bash", args)
 
 
-def result(text: str = "no", *, error: bool = True) -> ToolResult:
-    return ToolResult("t", text, error)
+def result(text: str = "no", *, error: bool = True) -> ToolResultBlock:
+    return ToolResultBlock("t", text, error)
 
 
-def rounds_until_the_end(pairs: list[tuple[ToolUse, ToolResult]]) -> int | None:
+def rounds_until_the_end(pairs: list[tuple[ToolUse, ToolResultBlock]]) -> int | None:
     watch = Guards()
     for number, (use, outcome) in enumerate(pairs, 1):
         if watch.saw([use], [outcome]) is not None:

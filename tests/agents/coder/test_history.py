@@ -10,7 +10,7 @@ import pytest
 from trunkline.agents.coder.history import History, NoJournal, estimate
 from trunkline.agents.coder.words import CRASHED, NOT_BEGUN, STOPPED, UNSEEN
 from trunkline.core.faults import SessionDamaged
-from trunkline.models.messages import Document, Image, Message, Text, Thinking, ToolResult, ToolUse, to_json
+from trunkline.models.messages import Document, Image, Message, Text, ThinkingBlock, ToolResultBlock, ToolUse, to_json
 
 
 class Notebook:
@@ -44,7 +44,7 @@ def test_what_was_said_comes_back_when_the_session_is_resumed() -> None:
     history = History(notebook)
     history.user((Text("list files"),))
     history.assistant((Text("I look."), CALL))
-    history.results([ToolResult("t1", "a.txt", images=(Image("image/png", "AAAA"),))])
+    history.results([ToolResultBlock("t1", "a.txt", images=(Image("image/png", "AAAA"),))])
     history.assistant((Text("There is a.txt."),))
     assert History(Notebook(*notebook.kept)).messages == history.messages
 
@@ -57,7 +57,7 @@ def test_a_call_that_a_crash_cut_off_gets_a_result_and_the_result_is_kept() -> N
     resumed = History(Notebook(*notebook.kept))
     last = resumed.messages[-1]
     assert last.role == "user"
-    assert [(block.id, block.text, block.is_error) for block in last.content if isinstance(block, ToolResult)] == [
+    assert [(block.id, block.text, block.is_error) for block in last.content if isinstance(block, ToolResultBlock)] == [
         ("t1", NOT_BEGUN, True),
         ("t2", NOT_BEGUN, True),
     ]
@@ -68,11 +68,15 @@ def test_results_that_were_there_before_a_crash_are_not_lost() -> None:
     history = History(notebook)
     history.user((Text("go"),))
     history.assistant((CALL, CALL.replace(id="t2")))
-    for early in (ToolResult("t2", UNSEEN, True), ToolResult("t1", UNSEEN, True), ToolResult("t2", "done")):
+    for early in (
+        ToolResultBlock("t2", UNSEEN, True),
+        ToolResultBlock("t1", UNSEEN, True),
+        ToolResultBlock("t2", "done"),
+    ):
         history.early(early)
     resumed = History(Notebook(*notebook.kept))
-    assert resumed.messages[-1].content == (ToolResult("t1", UNSEEN, True), ToolResult("t2", "done"))
-    history.results([ToolResult("t1", "too"), ToolResult("t2", "done")])
+    assert resumed.messages[-1].content == (ToolResultBlock("t1", UNSEEN, True), ToolResultBlock("t2", "done"))
+    history.results([ToolResultBlock("t1", "too"), ToolResultBlock("t2", "done")])
     assert History(Notebook(*notebook.kept)).messages == history.messages
 
 
@@ -80,9 +84,9 @@ def test_a_stop_keeps_what_was_said_and_gives_every_call_an_end() -> None:
     history = History(NoJournal())
     history.user((Text("go"),))
     calls = history.assistant((CALL, CALL.replace(id="t2")))
-    history.stopped("", calls, [ToolResult("t2", "done")], "Stopped by user")
+    history.stopped("", calls, [ToolResultBlock("t2", "done")], "Stopped by user")
     assert history.messages[-1] == Message(
-        "user", (ToolResult("t1", "Stopped by user", True), ToolResult("t2", "done"), Text(STOPPED))
+        "user", (ToolResultBlock("t1", "Stopped by user", True), ToolResultBlock("t2", "done"), Text(STOPPED))
     )
     history.stopped("Half an ans", (), (), "Stopped by user")
     assert history.messages[-2:] == [
@@ -120,7 +124,7 @@ def test_what_people_have_seen_of_an_answer_is_not_lost_with_the_process() -> No
 
 def test_ids_of_before_are_known_after_resuming() -> None:
     resumed = History(
-        Notebook(to_json(Message("assistant", (CALL,))), to_json(Message("user", (ToolResult("t1", ""),))))
+        Notebook(to_json(Message("assistant", (CALL,))), to_json(Message("user", (ToolResultBlock("t1", ""),))))
     )
     assert [call.id for call in resumed.assistant((CALL,))] == ["t1-2"]
 
@@ -147,9 +151,9 @@ def test_another_model_gets_no_thoughts_that_it_did_not_think() -> None:
     history = History(notebook)
     history.answered_by("a")
     history.user((Text("go"),))
-    history.assistant((Thinking("hm", "sig"), CALL.replace(extra={"signature": "sig"})))
-    history.results([ToolResult("t1", "a.txt")])
-    history.assistant((Thinking("so", "sig"),))
+    history.assistant((ThinkingBlock("hm", "sig"), CALL.replace(extra={"signature": "sig"})))
+    history.results([ToolResultBlock("t1", "a.txt")])
+    history.assistant((ThinkingBlock("so", "sig"),))
     thoughtful = list(history.messages)
     resumed = History(Notebook(*notebook.kept))
     resumed.answered_by("a")
@@ -158,7 +162,7 @@ def test_another_model_gets_no_thoughts_that_it_did_not_think() -> None:
     assert resumed.messages == [
         Message("user", (Text("go"),)),
         Message("assistant", (CALL,)),
-        Message("user", (ToolResult("t1", "a.txt"),)),
+        Message("user", (ToolResultBlock("t1", "a.txt"),)),
     ]
 
 

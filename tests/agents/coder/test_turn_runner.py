@@ -35,7 +35,7 @@ from trunkline.core.events import (
 )
 from trunkline.core.faults import ProviderError
 from trunkline.core.usage import Usage
-from trunkline.models.messages import Message, Text, ToolResult, ToolUse
+from trunkline.models.messages import Message, Text, ToolResultBlock, ToolUse
 from trunkline.models.model import Answer, Retrying, TextChunk
 from trunkline.tools.tool import Interrupted, Report, ToolOutput
 from trunkline.tools.toolbox import Toolbox
@@ -96,7 +96,7 @@ async def test_a_tool_is_requested_run_and_its_result_goes_back_to_the_model() -
     assert look.calls == [{"where": "a"}]
     assert bench.model.asked[1:] == (
         Message("assistant", (Text("I look."), ToolUse("t1", "Look", {"where": "a"}))),
-        Message("user", (ToolResult("t1", "42 lines"),)),
+        Message("user", (ToolResultBlock("t1", "42 lines"),)),
     )
 
 
@@ -115,7 +115,7 @@ async def test_all_calls_are_announced_before_any_runs_and_results_go_back_in_ca
     kinds = [type(event).__name__ for event in events]
     assert kinds[:2] == ["ToolRequested", "ToolRequested"]
     assert [event.call_id for event in events if isinstance(event, ToolFinished)] == ["t2", "t1"]
-    assert [block.id for block in bench.model.asked[-1].content if isinstance(block, ToolResult)] == ["t1", "t2"]
+    assert [block.id for block in bench.model.asked[-1].content if isinstance(block, ToolResultBlock)] == ["t1", "t2"]
 
 
 async def test_tools_that_change_nothing_run_side_by_side_and_the_others_do_not() -> None:
@@ -134,8 +134,8 @@ async def test_a_denial_goes_back_to_the_model_with_its_reason_and_nothing_runs(
     assert ToolCancelled("t1", "too risky") in events
     assert len(tool.calls) == 1
     assert bench.model.asked[-1].content[:2] == (
-        ToolResult("t1", "Tool denied: too risky", is_error=True),
-        ToolResult("t2", "seen"),
+        ToolResultBlock("t1", "Tool denied: too risky", is_error=True),
+        ToolResultBlock("t2", "seen"),
     )
     assert events[-1] == TurnEnded("success", USED + USED)
 
@@ -166,7 +166,7 @@ async def test_secrets_reach_neither_the_model_nor_the_host() -> None:
     events = await bench.run()
     finished = next(event for event in events if isinstance(event, ToolFinished))
     assert finished.output == f"+{MASK}"
-    assert bench.model.asked[-1].content == (ToolResult("t1", f"key={MASK}"),)
+    assert bench.model.asked[-1].content == (ToolResultBlock("t1", f"key={MASK}"),)
 
 
 # Stopping
@@ -198,9 +198,9 @@ async def test_a_stop_while_tools_run_and_wait_gives_every_call_an_end() -> None
     assert bench.last == Message(
         "user",
         (
-            ToolResult("t1", "seen"),
-            ToolResult("t2", "Stopped by user", True),
-            ToolResult("t3", "Stopped by user", True),
+            ToolResultBlock("t1", "seen"),
+            ToolResultBlock("t2", "Stopped by user", True),
+            ToolResultBlock("t3", "Stopped by user", True),
             Text(STOPPED),
         ),
     )
@@ -221,7 +221,7 @@ async def test_how_far_a_tool_came_that_was_stopped_is_told_to_the_model_without
     await until(lambda: tool.running)
     bench.tell.cancel()
     await running
-    told = ToolResult("t1", f"Stopped by user. It printed {MASK}.", True)
+    told = ToolResultBlock("t1", f"Stopped by user. It printed {MASK}.", True)
     assert bench.last == Message("user", (told, Text(STOPPED)))
     assert bench.events[-1] == TurnEnded("cancelled", USED)
 
@@ -258,7 +258,7 @@ async def test_a_crash_reports_what_was_used_too_and_leaves_no_call_without_a_re
     events = await bench.run()
     assert isinstance(events[-2], Failed)
     assert events[-1] == TurnEnded("error", USED)
-    assert isinstance(bench.last.content[0], ToolResult)
+    assert isinstance(bench.last.content[0], ToolResultBlock)
 
 
 async def test_where_nothing_is_known_nothing_is_reported() -> None:
@@ -338,7 +338,7 @@ async def test_one_that_goes_on_calling_tools_is_ended() -> None:
     assert "max_turns=1" in failed.message
     assert events[-1].outcome == "error"  # type: ignore[attr-defined]
     assert len(tool.calls) == 1
-    assert isinstance(bench.last.content[0], ToolResult)
+    assert isinstance(bench.last.content[0], ToolResultBlock)
 
 
 async def test_circles_end_the_turn_with_a_reason() -> None:

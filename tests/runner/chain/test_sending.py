@@ -18,11 +18,11 @@ from trunkline.runner.chain.rpc import Rpc
 from trunkline.runner.chain.sending import NONCE_ATTEMPTS, REPLACED_MS, Sender
 from trunkline.runner.chain.settings import Caps
 from trunkline.runner.chain.simulation import Fees, Quote
-from trunkline.runner.chain.wallet import Signed, Wallet
+from trunkline.runner.chain.wallet import Signed, SpendingWallet
 
 PLAN = CallPlan({"args": []}, 11155111, "0x" + "11" * 20, abi.choose(artefact().abi, "inc()"), b"\x01", 0, [])
 QUOTE = Quote(50_000, Fees(10, 1))
-WALLET = Wallet(KEY)
+WALLET = SpendingWallet(KEY)
 
 SEND = "eth_sendRawTransaction"
 COUNT = "eth_getTransactionCount"

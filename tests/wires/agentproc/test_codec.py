@@ -25,7 +25,7 @@ from trunkline.wires.agentproc.codec import (
     turn_environment,
     turn_of,
 )
-from trunkline.wires.agentproc.messages import Attachment, Body, Error, Ignored, Partial, Said, Session, TurnRequest
+from trunkline.wires.agentproc.messages import Attachment, Body, Error, Ignored, Partial, Said, SessionId, TurnRequest
 
 
 def read(data: bytes, prefix: str = "AGENT_SESSION:") -> list[Said]:
@@ -37,8 +37,8 @@ LINES: list[tuple[bytes, Said]] = [
     (b"hello", Body("hello")),
     (b"", Body("")),
     (b"  indented ", Body("  indented ")),
-    (b"AGENT_SESSION:abc", Session("abc")),
-    (b"AGENT_SESSION: \tabc \r", Session("abc")),
+    (b"AGENT_SESSION:abc", SessionId("abc")),
+    (b"AGENT_SESSION: \tabc \r", SessionId("abc")),
     (b'AGENT_PARTIAL:"hi"', Partial("hi")),
     (b'AGENT_PARTIAL: "hi" ', Partial("hi")),
     (b'AGENT_PARTIAL:"a\\nb \\u00e9 \\ud83d\\ude00"', Partial("a\nb é 😀")),
@@ -79,7 +79,7 @@ def test_a_line_says(line: bytes, said: Said) -> None:
 
 @pytest.mark.parametrize("value", SESSION_IDS)
 def test_an_id_in_any_script_is_an_id(value: str) -> None:
-    assert read(f"AGENT_SESSION:{value}\n".encode()) == [Session(value)]
+    assert read(f"AGENT_SESSION:{value}\n".encode()) == [SessionId(value)]
     assert encode_session(value) == f"AGENT_SESSION:{value}\n".encode()
 
 
@@ -115,7 +115,7 @@ def test_one_carriage_return_is_taken_off_a_line_and_no_more() -> None:
 
 def test_another_session_prefix_replaces_the_usual_one_which_is_still_no_text() -> None:
     said = read(b"SID:abc\nAGENT_SESSION:other\ntext\n", prefix="SID:")
-    assert said[0] == Session("abc")
+    assert said[0] == SessionId("abc")
     assert isinstance(said[1], Ignored)
     assert said[2] == Body("text")
 
@@ -130,7 +130,7 @@ def test_a_line_up_to_the_limit_is_read(size: int) -> None:
 def test_a_line_over_the_limit_is_left_out_with_a_warning_and_the_next_one_is_read() -> None:
     said = read(b"x" * (MAX_LINE + 1) + b"\nAGENT_SESSION:s\n")
     assert isinstance(said[0], Ignored)
-    assert said[1:] == [Session("s")]
+    assert said[1:] == [SessionId("s")]
 
 
 def test_a_reply_that_holds_events_of_0_4_is_kept_and_said_to_be_suspicious() -> None:

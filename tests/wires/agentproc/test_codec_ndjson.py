@@ -14,7 +14,7 @@ from trunkline.core.faults import RemoteProtocolError
 from trunkline.wires.agentproc.codec import MAX_LINE, SESSION_ID_RULE
 from trunkline.wires.agentproc.codec_auto import MAX_HELD, AutoReader
 from trunkline.wires.agentproc.codec_ndjson import (
-    EventReader,
+    NdjsonReader,
     decode_response,
     decode_turn,
     encode_error,
@@ -34,14 +34,14 @@ from trunkline.wires.agentproc.messages import (
     PermissionResponse,
     Result,
     Said,
-    Session,
+    SessionId,
     TurnRequest,
 )
 
 
 def read(*events: Any) -> list[Said]:
     """What comes of lines: bytes as they are, anything else as JSON."""
-    reader = EventReader()
+    reader = NdjsonReader()
     data = b"".join((event if isinstance(event, bytes) else json.dumps(event).encode()) + b"\n" for event in events)
     return reader.feed(data) + reader.finish()
 
@@ -64,14 +64,14 @@ def test_the_first_session_id_counts_and_another_one_is_left_out_with_a_warning(
         {"type": "partial", "text": "b", "session_id": "one"},
         {"type": "result", "text": "c", "session_id": "two"},
     )
-    assert said[:3] == [Session("one"), Partial("a"), Partial("b")]
+    assert said[:3] == [SessionId("one"), Partial("a"), Partial("b")]
     assert isinstance(said[3], Ignored)
     assert said[4] == Result("c")
 
 
 @pytest.mark.parametrize("value", SESSION_IDS)
 def test_a_session_id_in_any_script_counts(value: str) -> None:
-    assert read({"type": "result", "text": "x", "session_id": value}) == [Session(value), Result("x")]
+    assert read({"type": "result", "text": "x", "session_id": value}) == [SessionId(value), Result("x")]
 
 
 @pytest.mark.parametrize("value", NO_SESSION_IDS)
@@ -140,12 +140,12 @@ def test_a_line_over_the_limit_is_left_out_and_the_next_one_is_read() -> None:
 @given(st.text(), st.text(min_size=1))
 def test_what_an_agent_writes_is_read_back(text: str, tool: str) -> None:
     clean = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    reader = EventReader()
+    reader = NdjsonReader()
     said = reader.feed(encode_partial(text) + encode_partial(text, "thinking") + encode_result(text, "s", {"n": 1}))
-    assert said == [Partial(clean), Partial(clean, "thinking"), Session("s"), Result(clean, {"n": 1})]
-    assert EventReader().feed(encode_error(text)) == [Error(clean)]
+    assert said == [Partial(clean), Partial(clean, "thinking"), SessionId("s"), Result(clean, {"n": 1})]
+    assert NdjsonReader().feed(encode_error(text)) == [Error(clean)]
     request = PermissionRequest("r1", tool.encode("utf-16", "replace").decode("utf-16"), {"a": [1, None]}, "d", "t")
-    assert EventReader().feed(encode_request(request)) == [request]
+    assert NdjsonReader().feed(encode_request(request)) == [request]
 
 
 def test_a_turn_is_read_back() -> None:

@@ -13,13 +13,13 @@ from tests.support.fake_cli import FAKES, run_lines
 from trunkline.wires.agentproc import streams
 from trunkline.wires.agentproc.codec import LineReader, Reader
 from trunkline.wires.agentproc.codec_auto import AutoReader
-from trunkline.wires.agentproc.codec_ndjson import EventReader
+from trunkline.wires.agentproc.codec_ndjson import NdjsonReader
 from trunkline.wires.agentproc.messages import Said
 from trunkline.wires.agentproc.reply import GrowingReply
 
 READERS: dict[str, Callable[[], Reader]] = {
     "0.1": LineReader,
-    "0.4": EventReader,
+    "0.4": NdjsonReader,
     "auto": AutoReader,
     **{name: partial(streams.make, name) for name in streams.names()},
 }

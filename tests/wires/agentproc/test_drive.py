@@ -20,7 +20,7 @@ from trunkline.wires.agentproc.messages import (
     Ignored,
     Partial,
     Said,
-    Session,
+    SessionId,
     TurnRequest,
 )
 from trunkline.wires.agentproc.profile import Profile, Protocol
@@ -36,7 +36,7 @@ def test_the_reply_the_partials_and_the_session_come_back(sh: Script) -> None:
     profile = sh("""printf 'AGENT_PARTIAL:"a "\\nline 1\\nAGENT_SESSION:s1\\nAGENT_PARTIAL:"b"\\nline 2'""")
     outcome = run(profile, TurnRequest("hi"), hear=heard.append)
     assert outcome == Outcome("line 1\nline 2", ("a ", "b"), "s1", "", 0, timed_out=False, truncated=False)
-    assert heard == [Partial("a "), Session("s1"), Partial("b")]
+    assert heard == [Partial("a "), SessionId("s1"), Partial("b")]
 
 
 def test_partials_are_heard_while_the_agent_runs(sh: Script) -> None:

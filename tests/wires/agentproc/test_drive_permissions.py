@@ -21,7 +21,7 @@ from trunkline.wires.agentproc.messages import (
     PermissionRequest,
     PermissionResponse,
     Said,
-    Session,
+    SessionId,
     TurnRequest,
     Withdrawn,
 )
@@ -70,7 +70,7 @@ def test_a_malformed_request_is_denied_without_asking_anybody(py: Script) -> Non
     heard: list[Said] = []
     outcome = Run(asking(py, ""), TurnRequest("hi", permission=True), hear=heard.append).perform()
     assert "malformed permission request" in outcome.reply
-    assert heard == [Session("s4")]
+    assert heard == [SessionId("s4")]
 
 
 def test_a_request_that_waits_when_the_turn_is_ended_is_denied(py: Script) -> None:

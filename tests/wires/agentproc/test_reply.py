@@ -11,7 +11,7 @@ from trunkline.wires.agentproc.messages import (
     PermissionRequest,
     Result,
     Said,
-    Session,
+    SessionId,
 )
 from trunkline.wires.agentproc.reply import GENERIC_ERROR, GrowingReply
 
@@ -46,7 +46,7 @@ def test_an_empty_partial_says_nothing() -> None:
 
 
 def test_the_last_session_id_counts_also_after_an_error() -> None:
-    taken, _ = reply(Session("one"), Error("bad"), Session("two"))
+    taken, _ = reply(SessionId("one"), Error("bad"), SessionId("two"))
     assert taken.session_id == "two"
 
 
@@ -58,7 +58,7 @@ def test_the_first_error_counts_and_silences_everything_but_sessions() -> None:
 
 
 def test_a_session_id_is_heard_at_once() -> None:
-    assert reply(Session("one"), Session("two"))[1] == [Session("one"), Session("two")]
+    assert reply(SessionId("one"), SessionId("two"))[1] == [SessionId("one"), SessionId("two")]
 
 
 def test_a_line_that_was_too_long_leaves_the_reply_incomplete() -> None:
@@ -120,7 +120,7 @@ def test_partials_that_fill_the_limit_exactly_are_not_cut_before_more_comes() ->
 
 
 def test_sessions_and_errors_count_after_a_cut() -> None:
-    taken, _ = reply(Partial("hello"), Session("s"), Error("bad"), max_chars=3)
+    taken, _ = reply(Partial("hello"), SessionId("s"), Error("bad"), max_chars=3)
     assert (taken.session_id, taken.error) == ("s", "bad")
 
 

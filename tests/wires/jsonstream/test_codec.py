@@ -106,7 +106,7 @@ def test_what_no_json_can_say_is_our_own_fault() -> None:
 
 
 def test_numbers_that_json_cannot_say_are_written_as_null() -> None:
-    tool = messages.Tool("t", "exec", {"a": float("nan"), "b": [float("inf"), 1.5]}, "")
+    tool = messages.ToolDetails("t", "exec", {"a": float("nan"), "b": [float("inf"), 1.5]}, "")
     assert json.loads(codec.encode(messages.ToolRequest("m", "c", tool)))["tool"]["args"] == {
         "a": None,
         "b": [None, 1.5],
@@ -356,7 +356,7 @@ _NOTHING = messages.Capabilities(tool_approval=False, thinking=False, mcp=False)
          messages.ToolResult("m", "c", "", "success", "o", "text")),
         (line_of(type="tool_cancelled", msg_id="m", call_id="c"), messages.ToolCancelled("m", "c", "")),
         (line_of(type="tool_request", msg_id="m", call_id="c", tool={"name": "t", "category": "magic"}),
-         messages.ToolRequest("m", "c", messages.Tool("t", "exec", {}, ""))),
+         messages.ToolRequest("m", "c", messages.ToolDetails("t", "exec", {}, ""))),
         (line_of(type="stream_end", msg_id="m"), messages.StreamEnd("m")),
         (line_of(type="stream_end", msg_id="m", usage=None, more=1), messages.StreamEnd("m")),
         (line_of(type="mcp_ready", name="n"), messages.McpReady("n", ())),

@@ -50,7 +50,9 @@ EVENT_EXAMPLES: list[tuple[str, str, Event]] = [
             "description": "Write to /src/main.rs"
           }
         }""",
-        messages.ToolRequest("abc-123", "tool-call-001", messages.Tool("Write", "edit", CODE, "Write to /src/main.rs")),
+        messages.ToolRequest(
+            "abc-123", "tool-call-001", messages.ToolDetails("Write", "edit", CODE, "Write to /src/main.rs")
+        ),
     ),
     (
         "1.6",

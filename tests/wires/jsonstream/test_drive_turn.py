@@ -10,7 +10,7 @@ from trunkline.core.usage import Usage
 from trunkline.wires.jsonstream import messages
 from trunkline.wires.jsonstream.codec import Noise
 from trunkline.wires.jsonstream.drive_turn import MAX_COMPLAINTS, MAX_OPEN_CALLS, End, Heard, TurnAccount
-from trunkline.wires.jsonstream.messages import ErrorBody, StreamEnd, StreamStart, Tool, ToolRequest, ToolRunning
+from trunkline.wires.jsonstream.messages import ErrorBody, StreamEnd, StreamStart, ToolDetails, ToolRequest, ToolRunning
 
 ARGS = {"file_path": "a.txt"}
 RATE_LIMIT = ErrorBody("provider_error", "Rate limit exceeded", True)
@@ -18,7 +18,7 @@ REFUSAL = ErrorBody("protocol_error", "Unknown command type: foo", False)
 
 
 def request(call_id: str = "t1", category: core.Category = "edit") -> ToolRequest:
-    return ToolRequest("m1", call_id, Tool("Write", category, ARGS, "Write to a.txt"))
+    return ToolRequest("m1", call_id, ToolDetails("Write", category, ARGS, "Write to a.txt"))
 
 
 def result(msg_id: str = "m1", tool_name: str = "Write") -> messages.ToolResult:
@@ -65,7 +65,7 @@ def test_each_message_has_its_event(heard: Heard, event: core.Event | None) -> N
     [
         messages.TextDelta("Hi", "m0"),
         messages.Thinking("Hm", "m0"),
-        ToolRequest("m0", "t1", Tool("Write", "edit", {}, "")),
+        ToolRequest("m0", "t1", ToolDetails("Write", "edit", {}, "")),
         ToolRunning("m0", "t1", "Write"),
         result("m0"),
         messages.ToolCancelled("m0", "t1", ""),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trunkline.core.faults import ConfigError
-from trunkline.runner.chain.wallet import Wallet as SpendingWallet
+from trunkline.runner.chain.wallet import SpendingWallet
 from trunkline.wires.sns.wallet import NoKey, Wallet
 
 KEY = "11" * 32

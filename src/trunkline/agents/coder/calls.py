@@ -16,7 +16,7 @@ from trunkline.core.approvals import Decisions
 from trunkline.core.events import Progress, ToolCancelled, ToolFinished, ToolRequested, ToolStarted
 from trunkline.core.guarded import beyond
 from trunkline.core.turns import DENIED
-from trunkline.models.messages import Image, ToolResult, ToolUse
+from trunkline.models.messages import Image, ToolResultBlock, ToolUse
 from trunkline.models.model import ToolSpec
 from trunkline.tools.arguments import BadArguments
 from trunkline.tools.tool import Interrupted, Tool, ToolOutput
@@ -50,11 +50,11 @@ class Calls:
         self._who = who
         """The sub-agent that asks; people see it with each request."""
         self._one_at_a_time = asyncio.Lock()
-        self._on_early: Callable[[ToolResult], None] = lambda result: None
+        self._on_early: Callable[[ToolResultBlock], None] = lambda result: None
         self._alone = True
         self._described: list[Tool | None] = []
         self._specs: tuple[ToolSpec, ...] = ()
-        self.done: dict[str, ToolResult] = {}
+        self.done: dict[str, ToolResultBlock] = {}
         """The results of the round under way, by call: what a stop must not lose."""
 
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -69,9 +69,9 @@ class Calls:
         self,
         calls: Sequence[ToolUse],
         tell: TurnStream,
-        on_early: Callable[[ToolResult], None],
-        done: Mapping[str, ToolResult] | None = None,
-    ) -> list[ToolResult]:
+        on_early: Callable[[ToolResultBlock], None],
+        done: Mapping[str, ToolResultBlock] | None = None,
+    ) -> list[ToolResultBlock]:
         """See all of them through; gives one result each, in order.
 
         Args:
@@ -115,7 +115,7 @@ class Calls:
         verdict = await asked.decision
         if not isinstance(verdict, Approve):
             reason = (verdict.reason if isinstance(verdict, Deny) else "") or DENIED
-            self._finish(ToolResult(call.id, f"Tool denied: {reason}", is_error=True))
+            self._finish(ToolResultBlock(call.id, f"Tool denied: {reason}", is_error=True))
             await tell.say(ToolCancelled(self._prefix + call.id, reason))
         elif asked.reading.tool.concurrent:
             await self._use(call, asked, tell)
@@ -135,23 +135,23 @@ class Calls:
             output = await reading.run(lambda text: tell.say_now(Progress(text, call_id)))
         except Interrupted as stop:
             # People have seen that it was stopped; the model is told how far it came.
-            self.done[call.id] = ToolResult(call.id, stop.output.text, is_error=True)
+            self.done[call.id] = ToolResultBlock(call.id, stop.output.text, is_error=True)
             self._on_early(self.done[call.id])
             raise
         await self._end(call, output, tell)
 
     async def _begin(self, call: ToolUse, tell: TurnStream) -> None:
-        self._on_early(ToolResult(call.id, UNSEEN, is_error=True))
+        self._on_early(ToolResultBlock(call.id, UNSEEN, is_error=True))
         await tell.say(ToolStarted(self._prefix + call.id, call.name))
 
     async def _end(self, call: ToolUse, output: ToolOutput, tell: TurnStream) -> None:
         call_id = self._prefix + call.id
         pictures = tuple(Image(media_type, data) for media_type, data in output.images)
-        self._finish(ToolResult(call.id, output.text, output.status == "error", pictures))
+        self._finish(ToolResultBlock(call.id, output.text, output.status == "error", pictures))
         shown = output.text if output.shown is None else output.shown
         await tell.say(ToolFinished(call_id, call.name, output.status, shown, output.output_type, output.metadata))
 
-    def _finish(self, result: ToolResult) -> None:
+    def _finish(self, result: ToolResultBlock) -> None:
         self.done[result.id] = result
         if not self._alone:
             self._on_early(result)

@@ -18,7 +18,7 @@ from trunkline.agents.coder.words import CLEARED, COMPACTED, DROPPED, LATEST, PI
 from trunkline.core.events import Event, Notice
 from trunkline.core.faults import ProviderError
 from trunkline.core.usage import Usage
-from trunkline.models.messages import Block, Document, Message, Text, ToolResult
+from trunkline.models.messages import Block, Document, Message, Text, ToolResultBlock
 from trunkline.models.model import Answer, Retrying, ToolSpec
 
 #: How full the window may get before the second and the third tier, as a part of it; and the first, as a part of that.
@@ -127,7 +127,7 @@ class Compaction:
                 break
             kept.append(message)
         kept.reverse()
-        if kept and isinstance(kept[0].content[0], ToolResult):
+        if kept and isinstance(kept[0].content[0], ToolResultBlock):
             # A result whose call is gone would be refused.
             kept.pop(0)
         dropped = [message for message in messages[: len(messages) - len(kept)] if not _is_mark(message)]
@@ -144,11 +144,11 @@ class Compaction:
 
         def cleared(block: Block) -> Block:
             nonlocal left
-            if not isinstance(block, ToolResult):
+            if not isinstance(block, ToolResultBlock):
                 return block
             left -= 1
             worth = len(block.text) > WORTH_CLEARING_CHARS or block.images
-            return ToolResult(block.id, CLEARED, block.is_error) if left < 0 and worth else block
+            return ToolResultBlock(block.id, CLEARED, block.is_error) if left < 0 and worth else block
 
         return max(0, before - self._history.tokens) if self._rewrite(cleared) else 0
 
@@ -219,7 +219,7 @@ def _is_mark(message: Message) -> bool:
 
 def _without_data(block: Block) -> Block:
     match block:
-        case ToolResult():
+        case ToolResultBlock():
             return block.replace(text=f"{block.text}\n{PICTURE_CLEARED}", images=())
         case Document(name=name, text=text):
             return Text(f"[The document `{name}`, as text:]\n{text}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trunkline.base import jsontext
-from trunkline.models.messages import ToolResult, ToolUse
+from trunkline.models.messages import ToolResultBlock, ToolUse
 
 #: The same calls with the same failures, one round after the other.
 SAME_FAILURES = 3
@@ -26,7 +26,7 @@ class Guards:
         self._failed = 0
         self._malformed = 0
 
-    def saw(self, calls: Sequence[ToolUse], results: Sequence[ToolResult]) -> str | None:
+    def saw(self, calls: Sequence[ToolUse], results: Sequence[ToolResultBlock]) -> str | None:
         """One round more; gives the reason to end the turn, if there is one."""
         this = tuple(
             (call.name, jsontext.dumps(call.input), call.raw, result.text)

@@ -19,8 +19,8 @@ from trunkline.models.messages import (
     Image,
     Message,
     Text,
-    Thinking,
-    ToolResult,
+    ThinkingBlock,
+    ToolResultBlock,
     ToolUse,
     from_json,
     to_json,
@@ -85,7 +85,7 @@ class History:
         }
         self.on_replaced: Callable[[], None] = lambda: None
         """Told when the model no longer has some of what it was shown."""
-        self._unanswered: tuple[tuple[ToolUse, ...], dict[str, ToolResult]] = ((), {})
+        self._unanswered: tuple[tuple[ToolUse, ...], dict[str, ToolResultBlock]] = ((), {})
         self._mend(early, goes_on)
 
     @property
@@ -112,13 +112,13 @@ class History:
             self._add(Message("assistant", blocks))
         return tuple(block for block in blocks if isinstance(block, ToolUse))
 
-    def take_unanswered(self) -> tuple[tuple[ToolUse, ...], dict[str, ToolResult]]:
+    def take_unanswered(self) -> tuple[tuple[ToolUse, ...], dict[str, ToolResultBlock]]:
         """The calls of the latest answer, where an earlier process did not live to see all of them through, and the
         results of those that it did. Once: whoever takes them sees to the rest."""
         taken, self._unanswered = self._unanswered, ((), {})
         return taken
 
-    def results(self, results: Sequence[ToolResult]) -> None:
+    def results(self, results: Sequence[ToolResultBlock]) -> None:
         """The calls of the latest answer have their results, in the order of the calls."""
         self._add(Message("user", tuple(results)))
 
@@ -129,12 +129,12 @@ class History:
         """
         self._journal.append({**to_json(Message("user", (block,))), "role": _EARLY})
 
-    def stopped(self, said: str, calls: Sequence[ToolUse], results: Sequence[ToolResult], reason: str) -> None:
+    def stopped(self, said: str, calls: Sequence[ToolUse], results: Sequence[ToolResultBlock], reason: str) -> None:
         """The turn was cut off: by then the model had `said` something, or some of its `calls` had `results`."""
         if said:
             self._add(Message("assistant", (Text(said),)))
         have = {result.id: result for result in results}
-        ends = [have.get(call.id) or ToolResult(call.id, reason, is_error=True) for call in calls]
+        ends = [have.get(call.id) or ToolResultBlock(call.id, reason, is_error=True) for call in calls]
         self._add(Message("user", (*ends, Text(STOPPED))))
 
     def answered_by(self, model: str) -> None:
@@ -186,11 +186,11 @@ class History:
             return
         calls = [block for block in self.messages[-1].content if isinstance(block, ToolUse)]
         if calls:
-            results = {block.id: block for block in known if isinstance(block, ToolResult)}
+            results = {block.id: block for block in known if isinstance(block, ToolResultBlock)}
             if goes_on:
                 self._unanswered = (tuple(calls), results)
                 return
-            self.results([results.get(call.id) or ToolResult(call.id, NOT_BEGUN, is_error=True) for call in calls])
+            self.results([results.get(call.id) or ToolResultBlock(call.id, NOT_BEGUN, is_error=True) for call in calls])
 
 
 def estimate(message: Message) -> int:
@@ -203,7 +203,7 @@ def data_chars(block: Block) -> int:
     match block:
         case Image(data=data) | Document(data=data):
             return len(data)
-        case ToolResult(images=images):
+        case ToolResultBlock(images=images):
             return sum(len(image.data) for image in images)
         case _:
             return 0
@@ -217,11 +217,11 @@ def _block_tokens(block: Block) -> int:
     match block:
         case Text(text=text):
             chars = len(text)
-        case Thinking(text=text, redacted=redacted):
+        case ThinkingBlock(text=text, redacted=redacted):
             chars = len(text) + len(redacted or "")
         case ToolUse(name=name, input=args, raw=raw):
             chars = len(name) + len(raw or "") + len(repr(args))
-        case ToolResult(text=text, images=images):
+        case ToolResultBlock(text=text, images=images):
             chars = len(text) + CHARS_PER_TOKEN * IMAGE_TOKENS * len(images)
         case Document(text=text):
             chars = len(text) + CHARS_PER_TOKEN * IMAGE_TOKENS
@@ -231,11 +231,11 @@ def _block_tokens(block: Block) -> int:
 
 
 def _is_signed(block: Block) -> bool:
-    return isinstance(block, Thinking) or (isinstance(block, ToolUse) and block.extra is not None)
+    return isinstance(block, ThinkingBlock) or (isinstance(block, ToolUse) and block.extra is not None)
 
 
 def _unsigned(content: tuple[Block, ...]) -> tuple[Block, ...]:
-    spoken = (block for block in content if not isinstance(block, Thinking))
+    spoken = (block for block in content if not isinstance(block, ThinkingBlock))
     return tuple(block.replace(extra=None) if isinstance(block, ToolUse) else block for block in spoken)
 
 

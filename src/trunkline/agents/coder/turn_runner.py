@@ -22,7 +22,7 @@ from trunkline.core.events import Failed, Notice, TextDelta, ThinkingDelta, Turn
 from trunkline.core.faults import Fault, ProviderError, TooLong
 from trunkline.core.turns import STOPPED
 from trunkline.core.usage import Usage
-from trunkline.models.messages import Block, Text, Thinking, ToolResult, ToolUse
+from trunkline.models.messages import Block, Text, ThinkingBlock, ToolResultBlock, ToolUse
 from trunkline.models.model import Answer, Retrying, TextChunk, ThinkingChunk
 
 logger = logging.getLogger(__name__)
@@ -154,7 +154,7 @@ class TurnRunner:
 
     async def _without_words(self, answer: Answer, tell: TurnStream) -> TurnEnded:
         """Some models put their answer into their reasoning: better that than nothing."""
-        thoughts = "".join(block.text for block in answer.content if isinstance(block, Thinking))
+        thoughts = "".join(block.text for block in answer.content if isinstance(block, ThinkingBlock))
         if not thoughts:
             await tell.say(Failed("provider", "The model finished without an answer.", retryable=True))
             return TurnEnded("error", tell.usage)
@@ -238,13 +238,13 @@ class TurnRunner:
         calls: tuple[ToolUse, ...],
         guards: Guards,
         tell: TurnStream,
-        done: Mapping[str, ToolResult] | None = None,
+        done: Mapping[str, ToolResultBlock] | None = None,
     ) -> str | None:
         """One round of tools; gives the reason to end the turn, if there is one."""
         most = self._client.max_rounds
         self.rounds += 1
         if most is not None and self.rounds > most:
-            self._history.results([ToolResult(call.id, NOT_RUN, is_error=True) for call in calls])
+            self._history.results([ToolResultBlock(call.id, NOT_RUN, is_error=True) for call in calls])
             return f"Stopped after reaching the turn budget (max_turns={most})."
         self._asked = calls
         results = await self._calls.run(calls, tell, self._history.early, done)

@@ -50,7 +50,7 @@ from trunkline.wires.agentproc.messages import (
     PermissionRequest,
     PermissionResponse,
     Said,
-    Session,
+    SessionId,
     TurnRequest,
     Used,
     Withdrawn,
@@ -174,7 +174,7 @@ class AgentProcConversation(StreamedConversation):
         match said:
             case Partial(role="output"):
                 await tell.say(TextDelta(said.text))
-            case Session():
+            case SessionId():
                 # At once: the program may be killed at any moment, and knows its session all the same.
                 self._keep(said.session_id)
             case Partial(role="thinking"):

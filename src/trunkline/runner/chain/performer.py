@@ -38,7 +38,7 @@ from trunkline.runner.chain.planning import CallPlan, plan
 from trunkline.runner.chain.rpc import Rpc
 from trunkline.runner.chain.sending import Sender
 from trunkline.runner.chain.settings import TxSettings
-from trunkline.runner.chain.wallet import Wallet
+from trunkline.runner.chain.wallet import SpendingWallet
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ class TxPerformer:
         self._own = Redactor(settings.secrets())
         self._rpc = Rpc(settings.rpc_url, settings.timeout_seconds, self._own)
         self._opening = asyncio.Lock()
-        self._opened: Wallet | None = None
+        self._opened: SpendingWallet | None = None
         # Held by threads only: while the ledgers are opened or closed, or a person looks at them.
         self._shelf = threading.RLock()
         self._ledgers: dict[int, Ledger] = {}
@@ -200,7 +200,7 @@ class TxPerformer:
             # A ledger that fails after the transaction was sent does not make it unsent.
             return self._in_flight or self._clean(outcome.refused(str(error)))
 
-    async def _transact(self, planned: CallPlan, wallet: Wallet) -> TxResult:
+    async def _transact(self, planned: CallPlan, wallet: SpendingWallet) -> TxResult:
         quote = await simulation.simulate(self._rpc, planned, wallet.address, self._settings.caps)
         caps.check_one(self._settings.caps, planned.value, quote.fee)
         if self._settings.dry_run:
@@ -218,7 +218,7 @@ class TxPerformer:
     def _watch(self, row: TransactionRow) -> None:
         self._in_flight = self._clean(_said(row))
 
-    async def _bring_up_to_date(self, wallet: Wallet, ledger: Ledger, chain_id: int) -> None:
+    async def _bring_up_to_date(self, wallet: SpendingWallet, ledger: Ledger, chain_id: int) -> None:
         await asyncio.to_thread(ledger.expire, ledger.clock() - APPROVAL_MS)
         rows = await asyncio.to_thread(ledger.rows, self._agent, *OPEN, "approved", limit=MOST_LOOKS)
         if not rows:
@@ -231,7 +231,7 @@ class TxPerformer:
             else:
                 await sender.look(row)
 
-    async def _send_approved(self, sender: Sender, wallet: Wallet, ledger: Ledger, row: TransactionRow) -> None:
+    async def _send_approved(self, sender: Sender, wallet: SpendingWallet, ledger: Ledger, row: TransactionRow) -> None:
         """It is tried again before: the world may have changed while a person thought about it. It costs no more than
         what they were shown."""
         try:
@@ -254,10 +254,10 @@ class TxPerformer:
         if self._noting:
             await asyncio.wait(self._noting)
 
-    async def _wallet(self) -> Wallet:
+    async def _wallet(self) -> SpendingWallet:
         async with self._opening:
             if self._opened is None:
-                self._opened = await asyncio.to_thread(Wallet, self._settings.private_key)
+                self._opened = await asyncio.to_thread(SpendingWallet, self._settings.private_key)
             return self._opened
 
     async def _chains(self) -> list[int]:
@@ -268,14 +268,14 @@ class TxPerformer:
     def _kept_ledgers(self) -> list[tuple[int, Ledger]]:
         if self._is_closed or not self._settings.private_key:
             return []
-        wallet = self._opened = self._opened or Wallet(self._settings.private_key)
+        wallet = self._opened = self._opened or SpendingWallet(self._settings.private_key)
         return [(chain_id, self._ledger(wallet, chain_id)) for chain_id in self._kept_chains(wallet)]
 
-    def _kept_chains(self, wallet: Wallet) -> list[int]:
+    def _kept_chains(self, wallet: SpendingWallet) -> list[int]:
         chains = dict.fromkeys(self._settings.chains.values())
         return [chain_id for chain_id in chains if os.path.exists(self._path(wallet, chain_id))]
 
-    def _ledger(self, wallet: Wallet, chain_id: int) -> Ledger:
+    def _ledger(self, wallet: SpendingWallet, chain_id: int) -> Ledger:
         with self._shelf:
             if self._is_closed:
                 raise ConfigError("The performer is closed.")
@@ -293,7 +293,7 @@ class TxPerformer:
     def _folder(self) -> str:
         return os.path.join(self._home, "wallets")
 
-    def _path(self, wallet: Wallet, chain_id: int) -> str:
+    def _path(self, wallet: SpendingWallet, chain_id: int) -> str:
         return os.path.join(self._folder, f"{chain_id}-{wallet.address.lower()}.db")
 
     def _clean(self, data: _T) -> _T:

@@ -23,7 +23,7 @@ from trunkline.runner.chain.planning import CallPlan
 from trunkline.runner.chain.rpc import Rpc
 from trunkline.runner.chain.settings import TxSettings
 from trunkline.runner.chain.simulation import Quote
-from trunkline.runner.chain.wallet import Signed, Wallet
+from trunkline.runner.chain.wallet import Signed, SpendingWallet
 
 #: How often a nonce may turn out to be somebody else's: another program with the same key is sending, too.
 NONCE_ATTEMPTS = 8
@@ -59,7 +59,7 @@ class Sender:
     def __init__(
         self,
         rpc: Rpc,
-        wallet: Wallet,
+        wallet: SpendingWallet,
         ledger: Ledger,
         settings: TxSettings,
         watch: Callable[[TransactionRow], None] | None = None,

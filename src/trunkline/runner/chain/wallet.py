@@ -18,7 +18,7 @@ class Signed(Value):
     raw: bytes
 
 
-class Wallet:
+class SpendingWallet:
     """One private key. Making it imports a large library: use a thread.
 
     Raises:
@@ -39,7 +39,7 @@ class Wallet:
         self.address: str = self._account.address
 
     def __repr__(self) -> str:
-        return f"<Wallet {self.address}>"
+        return f"<SpendingWallet {self.address}>"
 
     def sign(self, transaction: dict[str, Any]) -> Signed:
         """Sign a transaction that has all of its fields."""

@@ -31,7 +31,7 @@ from trunkline.wires.agentproc.messages import (
     Partial,
     PermissionResponse,
     Said,
-    Session,
+    SessionId,
     TurnRequest,
 )
 
@@ -189,7 +189,7 @@ def _session(data: bytes) -> Said:
         # With what replaces a byte it would be another id.
         return Ignored(f"the session id {_text(data).strip()[:SHOWN_CHARS]!r} was ignored: it is not UTF-8")
     if is_session_id(value):
-        return Session(value)
+        return SessionId(value)
     return Ignored(refused_session_id(value) if value else "a session line without an id was ignored")
 
 

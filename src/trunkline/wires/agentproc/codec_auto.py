@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from trunkline.base.lines import LineSplitter, OverlongLine
 from trunkline.wires.agentproc.codec import LOOKED_AT_BYTES, MAX_LINE, SESSION, LineReader
-from trunkline.wires.agentproc.codec_ndjson import EventReader, event_of
+from trunkline.wires.agentproc.codec_ndjson import NdjsonReader, event_of
 from trunkline.wires.agentproc.messages import Body, Said
 
 #: Plain lines of this many bytes are no banner: the agent speaks 0.1.
@@ -21,10 +21,10 @@ class AutoReader:
     def __init__(self, session_prefix: str = SESSION, max_line: int = MAX_LINE) -> None:
         self._lines = LineSplitter(max_line, LOOKED_AT_BYTES)
         self._plain = LineReader(session_prefix)
-        self._events = EventReader()
+        self._events = NdjsonReader()
         self._held: list[bytes | OverlongLine] = []
         self._held_bytes = 0
-        self._chosen: LineReader | EventReader | None = None
+        self._chosen: LineReader | NdjsonReader | None = None
 
     def feed(self, data: bytes) -> list[Said]:
         """Take some bytes and give what they complete, once the dialect is known."""
@@ -49,14 +49,14 @@ class AutoReader:
             return self._choose(self._plain)
         return []
 
-    def _choose(self, reader: LineReader | EventReader) -> list[Said]:
+    def _choose(self, reader: LineReader | NdjsonReader) -> list[Said]:
         self._chosen = reader
         held, self._held = self._held, []
         return [said for line in held for said in self._said(line)]
 
-    def _reader(self) -> LineReader | EventReader:
+    def _reader(self) -> LineReader | NdjsonReader:
         return self._chosen or self._plain
 
     def _said(self, line: bytes | OverlongLine) -> list[Said]:
         reader = self._reader()
-        return reader.read(line) if isinstance(reader, EventReader) else [reader.read(line)]
+        return reader.read(line) if isinstance(reader, NdjsonReader) else [reader.read(line)]

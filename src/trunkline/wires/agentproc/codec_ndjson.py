@@ -35,7 +35,7 @@ from trunkline.wires.agentproc.messages import (
     PermissionResponse,
     Result,
     Said,
-    Session,
+    SessionId,
     TurnRequest,
 )
 
@@ -54,7 +54,7 @@ _ODD_DIGITS = 300
 _ASKS = rb'\s*\{[^{[]*"type"\s*:\s*"permission_request"'
 
 
-class EventReader:
+class NdjsonReader:
     """Reads the events of a 0.4 agent."""
 
     def __init__(self, max_line: int = MAX_LINE) -> None:
@@ -108,7 +108,7 @@ class EventReader:
         if not is_session_id(value):
             return Ignored(refused_session_id(value))
         self._session = value
-        return Session(value)
+        return SessionId(value)
 
 
 def _lost(line: bytes) -> list[Said]:

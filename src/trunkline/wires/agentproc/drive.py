@@ -441,9 +441,9 @@ def make_reader(profile: Profile, protocol: Protocol) -> Reader:
     if protocol == "0.1":
         return LineReader(profile.session_line_prefix)
     if protocol == "0.4":
-        from trunkline.wires.agentproc.codec_ndjson import EventReader
+        from trunkline.wires.agentproc.codec_ndjson import NdjsonReader
 
-        return EventReader()
+        return NdjsonReader()
     from trunkline.wires.agentproc.codec_auto import AutoReader
 
     return AutoReader(profile.session_line_prefix)

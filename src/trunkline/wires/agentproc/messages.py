@@ -67,7 +67,7 @@ class Result(Said):
     usage: Mapping[str, Any] | None = None
 
 
-class Session(Said):
+class SessionId(Said):
     """The id under which the agent keeps the conversation."""
 
     session_id: str

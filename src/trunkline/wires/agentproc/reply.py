@@ -22,7 +22,7 @@ from trunkline.wires.agentproc.messages import (
     PermissionRequest,
     Result,
     Said,
-    Session,
+    SessionId,
     Used,
     Withdrawn,
 )
@@ -112,7 +112,7 @@ class GrowingReply:
 
     def _take_rest(self, said: Said, heard: list[Said]) -> None:
         match said:
-            case Session():
+            case SessionId():
                 self.session_id = said.session_id
                 heard.append(said)
             case Error():

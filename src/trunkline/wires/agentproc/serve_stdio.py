@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 EXIT_FAILED = 1
 
 
-class StdioServer:
+class TurnServer:
     """Serves one turn to the bridge that spawned us."""
 
     def __init__(self, session: Session, dialect: DialectWriter, writing: int) -> None:

@@ -83,7 +83,7 @@ class Thinking(Event):
     msg_id: str
 
 
-class Tool(Value):
+class ToolDetails(Value):
     """The tool call that a `tool_request` is about."""
 
     name: str
@@ -99,7 +99,7 @@ class ToolRequest(Event):
 
     msg_id: str
     call_id: str
-    tool: Tool
+    tool: ToolDetails
 
 
 class ToolRunning(Event):

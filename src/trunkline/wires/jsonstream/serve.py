@@ -286,7 +286,7 @@ def to_message(event: core.Event, msg_id: str | None) -> Event | None:  # noqa: 
         case core.ThinkingDelta(text=text):
             return messages.Thinking(text, own)
         case core.ToolRequested():
-            tool = messages.Tool(event.name, event.category, event.args, event.description)
+            tool = messages.ToolDetails(event.name, event.category, event.args, event.description)
             return messages.ToolRequest(own, event.call_id, tool)
         case core.ToolStarted(call_id=call_id, name=name):
             return messages.ToolRunning(own, call_id, name)

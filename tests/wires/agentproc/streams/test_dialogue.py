@@ -25,7 +25,7 @@ from trunkline.wires.agentproc.messages import (
     PermissionResponse,
     Result,
     Said,
-    Session,
+    SessionId,
     TurnRequest,
     Used,
     Withdrawn,
@@ -104,7 +104,7 @@ def test_a_recorded_turn_is_answered_whole_and_once(name: str) -> None:
     assert results[0].usage
     assert results[0].usage["input_tokens"] % 10 == 0
     assert results[0].usage["output_tokens"] % 5 == 0
-    assert len([each for each in said if isinstance(each, Session)]) == 1
+    assert len([each for each in said if isinstance(each, SessionId)]) == 1
     assert not [each for each in said if isinstance(each, Error | Ignored | Withdrawn)]
 
 

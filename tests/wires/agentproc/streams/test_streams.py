@@ -11,7 +11,7 @@ from tests.support.fake_cli import DEAD, DIALOGUES, FAKES, NOISE, PLAIN, dead_wo
 from tests.support.fake_cli_plays import LOOKING, NEW, REFUSED, THOUGHT, answer_to
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc import hub, streams
-from trunkline.wires.agentproc.messages import Error, Ignored, Partial, Result, Said, Session
+from trunkline.wires.agentproc.messages import Error, Ignored, Partial, Result, Said, SessionId
 from trunkline.wires.agentproc.streams import jsonlines
 
 #: Those whose text comes in pieces.
@@ -65,7 +65,7 @@ def test_passages_around_a_tool_are_apart_and_none_is_lost_or_doubled(name: str)
 
 @pytest.mark.parametrize("name", [name for name in FAKES if name in NEW])
 def test_the_session_is_named_once(name: str) -> None:
-    assert of(Session, played(name, "hi")) == [Session(NEW[name])]
+    assert of(SessionId, played(name, "hi")) == [SessionId(NEW[name])]
 
 
 @pytest.mark.parametrize("name", TELLING)
@@ -125,7 +125,7 @@ def test_a_run_that_says_nothing_has_no_result(name: str) -> None:
 def test_a_session_id_that_would_be_an_option_is_left_out() -> None:
     line = json.dumps({"type": "thread.started", "thread_id": "--dangerously-bypass"}).encode()
     said = read("codex", line)
-    assert not of(Session, said)
+    assert not of(SessionId, said)
     assert "would be an option" in str(said)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from trunkline.base.values import Value
 from trunkline.conform.process import RunningTarget
 from trunkline.wires.agentproc.codec import LineReader
-from trunkline.wires.agentproc.codec_ndjson import EventReader
+from trunkline.wires.agentproc.codec_ndjson import NdjsonReader
 from trunkline.wires.agentproc.messages import (
     Body,
     Dialect,
@@ -14,7 +14,7 @@ from trunkline.wires.agentproc.messages import (
     PermissionRequest,
     Result,
     Said,
-    Session,
+    SessionId,
     TurnRequest,
 )
 
@@ -55,7 +55,7 @@ class EndedTurn(Value):
     @property
     def sessions(self) -> list[str]:
         """The ids that were told."""
-        return [each.session_id for each in self.said if isinstance(each, Session)]
+        return [each.session_id for each in self.said if isinstance(each, SessionId)]
 
     def failed(self) -> bool:
         """Whether a bridge takes it for a failure."""
@@ -79,7 +79,7 @@ class Turning:
     def __init__(self, turn: TurnRequest, protocol: Dialect) -> None:
         self.turn = turn
         self.said: list[Said] = []
-        self._lines, self._events = LineReader(), EventReader()
+        self._lines, self._events = LineReader(), NdjsonReader()
         self._old = protocol == "0.1"
 
     def hear(self, line: bytes) -> list[Said]:

@@ -4,7 +4,7 @@ Programs that speak neither dialect of AgentProc have a stream of their own: JSO
 module for each format, imported when it is needed; all fulfil `codec.Reader`:
 
 - `Partial` for each piece of the answer as it comes, with the role `thinking` for reasoning,
-- `Session` when the program has named its conversation,
+- `SessionId` when the program has named its conversation,
 - at the end one `Result` with the whole answer, or an `Error` that people can read,
 - `Ignored` for what is no part of the stream.
 

@@ -23,7 +23,7 @@ from trunkline.wires.agentproc.codec import (
     too_long,
     whole,
 )
-from trunkline.wires.agentproc.messages import Error, Ignored, Partial, Result, Said, Session
+from trunkline.wires.agentproc.messages import Error, Ignored, Partial, Result, Said, SessionId
 
 #: The most members and items of one line: far beyond any event, and parsed in a few milliseconds.
 MAX_VALUES = 100_000
@@ -167,7 +167,7 @@ class JsonLines:
             self.note(f"the session id {value[:SHOWN_CHARS]!r} was ignored: as an argument it would be an option")
             return
         self._session_id = value
-        self._said.append(Session(value))
+        self._said.append(SessionId(value))
 
     def succeed(self, usage: Any = None) -> None:
         """The program says that the turn has come to its end."""
