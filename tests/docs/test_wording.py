@@ -58,9 +58,25 @@ TRANSLATED = re.compile(
             r"\bneeds your leave\b",
             r"\bwhat stands there\b",
             r"\bthat comes along\b",
-            r"\b(?:is|are) told (?:in|of)\b",
+            r"\b(?:is|are) told (?:in|of|so)\b",
+            r"\b(?:chat|chats|clients|others) (?:is|are) told\b",
+            r"\b(?:that is|you are|are) told\b(?=[.;])",
+            r"\btells?(?=[.;:](?: |$))",
+            r"\btells? of\b",
+            r"\b(?:pages?|usage|_) tells? what\b",
+            r"\bso much\b",
             r"\bwhat (?:it )?puts up with\b",
-            r"\bmade anew\b",
+            r"\banew\b",
+            r"\bunder way\b",
+            r"\bin vain\b",
+            r"\bheeded\b",
+            r"\bunless said\b",
+            r"\bnever was\b",
+            r"\bto be had\b",
+            r"\bsomebody else's\b",
+            r"\bwhat holds\b",
+            r"\bturn goes on\b",
+            r"\bwhat stands (?:in|before)\b",
             r"\bmore and more seldom\b",
             r"\bsays? back\b",
             r", too\.(?= [A-Z]|$)",
@@ -72,7 +88,7 @@ TRANSLATED = re.compile(
 PAGES = sorted(
     [
         *(ROOT / "docs").glob("*/*.md"),
-        *(ROOT / name for name in ("docs/README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
+        *(ROOT / name for name in ("README.md", "docs/README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
         *(ROOT / ".github").rglob("*template*.md"),
         *(ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"),
     ]
@@ -142,6 +158,8 @@ def test_the_check_knows_a_translation_from_english() -> None:
         "Whoever has it can write.",
         "It puts an agent to\nthe test.",
         "What happens to a line that is no\ncommand?",
+        "Answers under\nway end, and clients are told.",
+        "`usage` tells what was read.",
     ):
         assert TRANSLATED.search(prose(page)), page
     for page in (
@@ -149,5 +167,6 @@ def test_the_check_knows_a_translation_from_english() -> None:
         "```text\nwhoever\n```\n",
         "Say `is none` to it.",
         "Add it, too, if you like.",
+        "It tells you what to set, and does what it is told to.",
     ):
         assert not TRANSLATED.search(prose(page)), page

@@ -115,7 +115,7 @@ def run(platforms: tuple[str, ...], agent: str | None, allow: tuple[str, ...], w
 @_settled
 @_explained
 def check(platforms: tuple[str, ...], agent: str | None, allow: tuple[str, ...], workspace: str | None) -> None:
-    """Tell what `run` would do: who is let in, which agents can answer, whether each PLATFORM takes the credentials.
+    """Show what `run` would do: who is let in, which agents can answer, whether each PLATFORM accepts the credentials.
 
     Ends with exit code 1 if something is missing.
     """

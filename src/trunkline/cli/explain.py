@@ -33,7 +33,7 @@ _STYLE = (
 @click.option("--html", "form", flag_value="html", help="Print a page that needs nothing else.")
 @explained
 def command(session: str, form: str | None) -> None:
-    """Tell what happened in the session SESSION of the exchange: who said, asked, decided and stopped what, over all
+    """Show what happened in the session SESSION of the exchange: who said, asked, decided and stopped what, over all
     wires and processes, and why each turn ended. The beginning of its id is enough; `latest` is the newest.
 
     \b

@@ -51,7 +51,7 @@ def complete_graph(context: click.Context, parameter: click.Parameter, incomplet
 @chat_options.approving
 @chat_options.tracing_unless
 def command(file: str, text: str | None, as_json: bool, as_jsonl: bool, engine: str, **given: Any) -> None:
-    """Talk to a graph in this process: answers as they come, what nodes tell, and the way through the graph.
+    """Talk to a graph in this process: answers as they come, events of nodes, and the path through the graph.
 
     It is `trunkline chat graph:FILE` with an engine that needs no model: keys, commands and flags are the same.
     Files that the graph names are looked for beside it.

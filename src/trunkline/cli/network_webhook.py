@@ -63,11 +63,11 @@ def show(slug: str, url: str, key_file: str | None, as_json: bool) -> None:
         table.show(("SINCE", "EVENT", "STATE", "ATTEMPTS", "ERROR"), rows)
 
 
-@command.command("test", short_help="Have something sent to a webhook, to see whether it arrives.")
+@command.command("test", short_help="Send a test to a webhook.")
 @click.argument("slug", metavar="COMMUNITY")
 @asking.asking
 def test(slug: str, url: str, key_file: str | None, as_json: bool) -> None:
-    """Have something sent to a community's webhook. `show` tells what became of it."""
+    """Send a test to a community's webhook. `show` says whether it arrived."""
     answer = asking.asked(url, key_file, _asking("POST", slug, "/test", body={}))
     asking.show(answer) if as_json else click.echo("It is on its way.")
 

@@ -271,7 +271,7 @@ def fork(session: str, at: int | None, as_json: bool) -> None:
 def handover(session: str, to: str, as_json: bool) -> None:
     """Let another agent go on with SESSION of the exchange that runs here.
 
-    It is told what was said, what tools gave and which files were touched, in a new session; the old one stays. Prints
+    It gets what was said, what tools returned and which files were touched, in a new session; the old one stays. Prints
     `{"id", "agent"}` of the new session.
     """
     _made(session, "handover", {"to": to})

@@ -38,10 +38,10 @@ WORDS: Mapping[Found, str] = {
     "carried": "all of it comes through",
     "asked": "the client is asked, and its answer counts",
     "elsewhere": "the client cannot be asked: the question waits for anybody else in the exchange",
-    "denied": "nobody is asked: a policy says no, and the turn goes on",
+    "denied": "nobody is asked: a policy says no, and the turn continues",
     "by code": "as a sentence and a code, which similar kinds of failures share",
     "in words": "as a sentence for people, without its kind",
-    "told again": "a new session is told what was said",
+    "told again": "a new session starts with what was said",
 }
 
 #: The agents, by their names in the exchange's file.
@@ -113,7 +113,7 @@ _BY_AGENT: Mapping[str, Mapping[Scenario, CellOutcome]] = {
     "agentproc": {"fault": CellOutcome("in words", "a program's error has a text and an exit code")},
     "tryll": {
         "tool": CellOutcome("denied", "an agent behind a Tryll server is held to that server's policy"),
-        "fault": CellOutcome("in words", "the server tells a number and a sentence"),
+        "fault": CellOutcome("in words", "the server sends a number and a sentence"),
     },
 }
 
