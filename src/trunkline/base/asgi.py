@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from trunkline.base import open_files
+from trunkline.base.listener import Listener
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -142,7 +143,7 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # With its protocol, which asyncio looks at before it sends small packets at once: else answers take 40 ms.
-        listener = socket.socket(family, kind, protocol)
+        listener = Listener(family, kind, protocol)
     except OSError as error:
         raise CannotListen(error.errno, error.strerror) from None
     with listener:

@@ -12,6 +12,8 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from trunkline.base.listener import Listener
+
 #: For the user alone.
 PRIVATE_SOCKET = 0o600
 #: The longest path that every system takes, its NUL included, is this long.
@@ -31,7 +33,7 @@ def listening(directory: str, name: str) -> socket.socket:
     Raises:
         OSError: it cannot be made.
     """
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    made = Listener(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         # Before it has a name: there is no moment in which others could open it.
         os.fchmod(made.fileno(), PRIVATE_SOCKET)

@@ -1,0 +1,72 @@
+"""A listening socket for an event loop that survives having no more open files.
+
+Then `accept` fails, and what waits to be accepted stays. The event loop logs that once for each place in the backlog,
+and schedules as many attempts, each of which does the same again: within seconds it does nothing else. Therefore one
+file is kept in reserve. It is given up to accept a connection and close it: clients are refused until there is room.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import socket
+from contextlib import suppress
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+_NO_MORE_FILES = (errno.EMFILE, errno.ENFILE)
+
+
+class Listener(socket.socket):
+    """Refuses connections while no more files can be opened, instead of failing."""
+
+    __slots__ = ("_complained", "_spare")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._complained = False
+        self._spare: int | None = _spare()
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """The next connection.
+
+        Raises:
+            BlockingIOError: none waits, or the one that did was refused.
+        """
+        try:
+            accepted = super().accept()
+        except OSError as error:
+            if error.errno not in _NO_MORE_FILES:
+                raise
+            self._refuse(error)
+            raise BlockingIOError(errno.EAGAIN, "refused: too many open files") from error
+        self._complained = False
+        return accepted
+
+    def close(self) -> None:
+        """Also gives the reserve back."""
+        self._give_up_spare()
+        super().close()
+
+    def _refuse(self, error: OSError) -> None:
+        if not self._complained:
+            self._complained = True
+            logger.error("connections are refused: %s. Allow more with `ulimit -n`.", error.strerror)
+        self._give_up_spare()
+        with suppress(OSError):
+            super().accept()[0].close()
+        self._spare = _spare()
+
+    def _give_up_spare(self) -> None:
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            os.close(spare)
+
+
+def _spare() -> int | None:
+    try:
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
