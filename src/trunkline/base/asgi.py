@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from trunkline.base import open_files
-from trunkline.base.listener import Listener
+from trunkline.base.listening_socket import ListeningSocket
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -143,7 +143,7 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # With its protocol, which asyncio looks at before it sends small packets at once: else answers take 40 ms.
-        listener = Listener(family, kind, protocol)
+        listener = ListeningSocket(family, kind, protocol)
     except OSError as error:
         raise CannotListen(error.errno, error.strerror) from None
     with listener:

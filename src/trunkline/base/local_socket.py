@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from trunkline.base.listener import Listener
+from trunkline.base.listening_socket import ListeningSocket
 
 #: For the user alone.
 PRIVATE_SOCKET = 0o600
@@ -33,7 +33,7 @@ def listening(directory: str, name: str) -> socket.socket:
     Raises:
         OSError: it cannot be made.
     """
-    made = Listener(socket.AF_UNIX, socket.SOCK_STREAM)
+    made = ListeningSocket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         # Before it has a name: there is no moment in which others could open it.
         os.fchmod(made.fileno(), PRIVATE_SOCKET)

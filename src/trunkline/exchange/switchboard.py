@@ -24,6 +24,7 @@ from trunkline.core.turns import State
 from trunkline.exchange.acts import Acts, What
 from trunkline.exchange.approvals import ApprovalStore
 from trunkline.exchange.budgets import Budgets
+from trunkline.exchange.crowding import Crowding
 from trunkline.exchange.directory import AgentEntry, Directory
 from trunkline.exchange.doors import Doors
 from trunkline.exchange.live_session import LiveSession, Removed, Told
@@ -85,6 +86,7 @@ class Switchboard:
         self._told = told
         self._live: dict[str, LiveSession] = {}
         self._doors = Doors()
+        self._crowding = Crowding()
         self._sweeping: asyncio.Task[None] | None = None
         self._waking = Waking(self.find, self.approvals.close_all)
 
@@ -317,6 +319,7 @@ class Switchboard:
         return row
 
     async def _begin(self, entry: AgentEntry, row: SessionRow) -> LiveSession:
+        await self._crowding.make_room(self.at_work, self._let_go)
         agent = await entry.agent()
         await self._rows.insert(row)
         try:
@@ -332,6 +335,7 @@ class Switchboard:
         if live is not None:
             live.touch()
             return live
+        await self._crowding.make_room(self.at_work, self._let_go)
         agent = await entry.agent()
         waiting = await self.messages.waiting(row.id)
         live = await self._opened(entry, agent, row, resume=True, queued=waiting)

@@ -10,18 +10,18 @@ import sys
 import pytest
 
 from tests.support.patience import PATIENCE_SECONDS
-from trunkline.base.listener import Listener
+from trunkline.base.listening_socket import ListeningSocket
 
 #: A server in a process that may have few files, of which it uses up all; it says how it is afterwards.
 PROGRAM = """
 import asyncio, os, resource, socket
-from trunkline.base.listener import Listener
+from trunkline.base.listening_socket import ListeningSocket
 
 async def main():
     complaints = []
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda loop, context: complaints.append(context["message"]))
-    listener = Listener(socket.AF_INET, socket.SOCK_STREAM)
+    listener = ListeningSocket(socket.AF_INET, socket.SOCK_STREAM)
     listener.bind(("127.0.0.1", 0))
     server = await asyncio.start_server(lambda reader, writer: writer.close(), sock=listener, backlog=100)
     client = socket.socket()
@@ -57,7 +57,7 @@ def test_a_server_without_files_to_spare_refuses_clients_and_serves_again_afterw
 
 
 async def test_a_listener_accepts_as_any_other_and_gives_its_reserve_back() -> None:
-    listener = Listener(socket.AF_INET, socket.SOCK_STREAM)
+    listener = ListeningSocket(socket.AF_INET, socket.SOCK_STREAM)
     listener.bind(("127.0.0.1", 0))
     listener.listen()
     listener.setblocking(False)

@@ -11,22 +11,26 @@ import errno
 import logging
 import os
 import socket
+import time
 from contextlib import suppress
 from typing import Any
 
 logger = logging.getLogger(__name__)
 
+#: How often to say that connections are refused: who floods a server must not also fill its log.
+SAY_SECONDS = 60.0
+
 _NO_MORE_FILES = (errno.EMFILE, errno.ENFILE)
 
 
-class Listener(socket.socket):
+class ListeningSocket(socket.socket):
     """Refuses connections while no more files can be opened, instead of failing."""
 
-    __slots__ = ("_complained", "_spare")
+    __slots__ = ("_said", "_spare")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._complained = False
+        self._said: float | None = None
         self._spare: int | None = _spare()
 
     def accept(self) -> tuple[socket.socket, Any]:
@@ -36,14 +40,12 @@ class Listener(socket.socket):
             BlockingIOError: none waits, or the one that did was refused.
         """
         try:
-            accepted = super().accept()
+            return super().accept()
         except OSError as error:
             if error.errno not in _NO_MORE_FILES:
                 raise
             self._refuse(error)
             raise BlockingIOError(errno.EAGAIN, "refused: too many open files") from error
-        self._complained = False
-        return accepted
 
     def close(self) -> None:
         """Also gives the reserve back."""
@@ -51,8 +53,9 @@ class Listener(socket.socket):
         super().close()
 
     def _refuse(self, error: OSError) -> None:
-        if not self._complained:
-            self._complained = True
+        now = time.monotonic()
+        if self._said is None or now - self._said >= SAY_SECONDS:
+            self._said = now
             logger.error("connections are refused: %s. Allow more with `ulimit -n`.", error.strerror)
         self._give_up_spare()
         with suppress(OSError):
