@@ -82,11 +82,17 @@ class TryllService:
                 if error.errno != errno.EADDRINUSE:
                     raise
                 _, self._port = await server.listen(self._host, 0)
+            self._serving(True)
             reachable()
             await stop.wait()
         finally:
+            self._serving(False)
             try:
                 await server.close()
             finally:
                 # A caller in a hurry may cancel `close`. A model that keeps writing would keep the process alive.
                 await graphs.close()
+
+    def _serving(self, serving: bool) -> None:
+        if self._elsewhere is not None:
+            self._elsewhere.serving = serving

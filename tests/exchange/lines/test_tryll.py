@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from tests.support.tryll_served import echo as graph
 from trunkline.base.attach import AttachHeader
 from trunkline.core.agent import Approve
 from trunkline.core.faults import ConfigError
+from trunkline.exchange.approvals import Approval
 from trunkline.exchange.budgets import SessionMeter
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.lines import tryll
@@ -83,6 +84,39 @@ async def test_what_its_agent_asks_is_answered_by_somebody_else(tmp_path: Path) 
             live = await running.switchboard.find(rows[0].session)
             await live.decide(rows[0], Approve(), "ana")
             assert "after" in (await asked).text
+
+
+async def test_what_is_asked_outlives_the_server_but_not_a_game_that_cancels(tmp_path: Path) -> None:
+    async with exchange(tmp_path, helper=asking(tmp_path)) as running:
+        board = running.switchboard
+
+        async def asked() -> Approval:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while not (rows := await board.approvals.found("pending")):  # noqa: ASYNC110  (nobody tells)
+                    await asyncio.sleep(0)
+            return rows[0]
+
+        async with AsyncExitStack() as server:
+            port = await server.enter_async_context(served(running))
+            async with Tryll("127.0.0.1", port) as game:
+                agent = await game.create_agent(graph(), default_model="agent:helper")
+                first = asyncio.create_task(agent.ask("Go"))
+                await asked()
+                first.cancel()
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    while await board.approvals.found("pending"):  # noqa: ASYNC110  (nobody tells)
+                        await asyncio.sleep(0)
+                agent = await game.create_agent(graph(), default_model="agent:helper")
+                second = asyncio.create_task(agent.ask("Go"))
+                await asked()
+                await server.aclose()
+                await asyncio.wait({first, second})
+                assert second.result().cancelled
+        (waiting,) = await board.approvals.found("pending")
+        live = await board.find(waiting.session)
+        await live.decide(waiting, Approve(), "ana")
+        await live.session.at_rest()
+        assert live.session.state.turns == 1
 
 
 async def test_a_turn_of_a_game_is_known_before_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

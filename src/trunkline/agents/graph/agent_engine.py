@@ -85,13 +85,16 @@ class AgentLanguage:
         close: Callable[[Session], None],
         submit: Submit | None = None,
         sender: str | None = None,
+        stop: Callable[[Session], None] = Session.stop,
     ) -> None:
-        """`submit` and `sender`, who speaks, are for sessions that several share."""
+        """`submit`, `sender`, who speaks, and `stop`, for when nobody listens any more, are for sessions that several
+        share."""
         self.name = name
         self._submit = submit or _submit_alone
         self._sender = sender
         self._open = open
         self._close = close
+        self._stop = stop
         self._session: Session | None = None
         self._uses = 0
         self._released = False
@@ -135,7 +138,7 @@ class AgentLanguage:
             if session is not None:
                 session.detach(heard)
                 if session.turn == heard.turn:
-                    session.stop()
+                    self._stop(session)
         if heard.problem:
             raise self._failed(heard.problem)
         yield heard.bill()

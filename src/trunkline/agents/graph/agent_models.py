@@ -142,6 +142,8 @@ class SharedAgents(Protocol):
 
     person: str
     """Who speaks there."""
+    serving: bool
+    """Whether clients are served. When that ends, theirs is not the wish to stop what is under way."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -161,6 +163,9 @@ class SharedAgents(Protocol):
         Raises:
             Fault: it was not taken.
         """
+
+    def stop(self, session: Session) -> None:
+        """Nobody here listens to the turn that was begun from here."""
 
     async def leave(self, session: Session) -> None:
         """Nobody here needs it any more."""
@@ -218,7 +223,7 @@ class AgentModels:
             client.conversations[short] = (
                 AgentLanguage(short, open, self._end)
                 if theirs is None
-                else AgentLanguage(short, open, self._end, theirs.submit, theirs.person)
+                else AgentLanguage(short, open, self._end, theirs.submit, theirs.person, theirs.stop)
             )
         return client.conversations[short].lend()
 

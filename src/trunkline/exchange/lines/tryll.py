@@ -50,6 +50,7 @@ class ExchangeAgents(Seats):
     """The agents of an exchange, for the graphs of a server. Their sessions stay when a graph ends."""
 
     person = NAME
+    serving = False
 
     def __init__(self, exchange: Exchange, agents: tuple[str, ...] | None) -> None:
         """`agents`: only these; None: all."""
@@ -79,3 +80,8 @@ class ExchangeAgents(Seats):
                 await self.leave(live.session)
                 raise
         return live.session
+
+    def stop(self, session: Session) -> None:
+        """Stop the turn. When the server ends, one in which a person is asked goes on: as after `kill -9`."""
+        if self.serving or not session.waiting:
+            session.stop(self.person)
