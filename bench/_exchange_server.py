@@ -149,6 +149,7 @@ class Sessions:
     """Agents and their sessions, and nothing else. Also the `SharedAgents` of a Tryll server."""
 
     person = "tryll"
+    serving = False
     names = (*NAMES, CLOCK)
 
     def __init__(self, home: Path) -> None:
@@ -169,6 +170,9 @@ class Sessions:
     async def submit(self, session: Session, message: UserMessage) -> int:
         """Have it answered."""
         return session.submit(message)
+
+    def stop(self, session: Session) -> None:
+        session.stop(self.person)
 
     async def leave(self, session: Session) -> None:
         """It stays, as in an exchange."""

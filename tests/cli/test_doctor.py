@@ -41,6 +41,15 @@ def test_it_can_be_had_as_json(here: Path) -> None:
     assert "trunkline.toml:7:1: `people.ana.token` is a secret" in told["checks"][0]["told"]
 
 
+def test_without_a_file_here_the_one_of_trunkline_up_is_looked_at(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRUNKLINE_HOME", str(here / "state"))
+    (here / "state" / "up").mkdir(parents=True)
+    (here / "state" / "up" / "trunkline.toml").write_text(FILE)
+    assert "agent e: echo" in CliRunner().invoke(doctor.command, []).stdout
+    (here / "trunkline.toml").write_text(FILE.replace("agents.e", "agents.mine"))
+    assert "agent mine: echo" in CliRunner().invoke(doctor.command, []).stdout
+
+
 def test_without_a_file_it_tells_how_to_write_one() -> None:
     done = CliRunner().invoke(doctor.command, [])
     assert (done.exit_code, "trunkline init" in done.stdout) == (1, True)

@@ -15,7 +15,9 @@ from trunkline.base import jsontext
 from trunkline.base.exchange_home import FILE
 from trunkline.base.printable import printable_line
 from trunkline.cli.explained import explained
+from trunkline.exchange.alone import up_home
 from trunkline.exchange.checking import DoctorFinding, examine
+from trunkline.exchange.first_file import demonstration_path
 
 EXIT_FAILED = 1
 
@@ -25,12 +27,11 @@ EXIT_FAILED = 1
     "--config",
     metavar="FILE",
     type=click.Path(),
-    default=FILE,
-    help="The exchange's file (default: trunkline.toml here).",
+    help="The exchange's file (default: trunkline.toml here, else the one of `trunkline up`).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @explained
-def command(config: str, as_json: bool) -> None:
+def command(config: str | None, as_json: bool) -> None:
     """Say what is wrong with an exchange, and the command that mends it.
 
     Looks at the file, the packages, the home, the address, and at whether each agent could answer here. Nothing is
@@ -41,7 +42,7 @@ def command(config: str, as_json: bool) -> None:
       trunkline doctor
       trunkline doctor --config ~/exchange/trunkline.toml --json
     """
-    found = asyncio.run(examine(config, os.environ))
+    found = asyncio.run(examine(config or _usual(), os.environ))
     if as_json:
         click.echo(jsontext.dumps({"ok": all(each.ok for each in found), "checks": [_record(each) for each in found]}))
     else:
@@ -51,6 +52,12 @@ def command(config: str, as_json: bool) -> None:
                 click.echo(printable_line(f"       {each.mend}"))
     if not all(each.ok for each in found):
         sys.exit(EXIT_FAILED)
+
+
+def _usual() -> str:
+    """The file of the exchange that `trunkline approvals` and `--attach` find from here."""
+    unnamed = demonstration_path(up_home())
+    return unnamed if os.path.exists(unnamed) and not os.path.lexists(FILE) else FILE
 
 
 def _record(finding: DoctorFinding) -> dict[str, object]:

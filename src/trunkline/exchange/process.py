@@ -21,7 +21,7 @@ from trunkline.base import asgi, local_socket
 from trunkline.base.config_file import ConfigFileError, read_toml
 from trunkline.base.config_problems import Problem
 from trunkline.base.environ_secrets import withhold
-from trunkline.base.exchange_home import API_SOCKET
+from trunkline.base.exchange_home import API_SOCKET, default_home
 from trunkline.base.extras import missing
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.starting import cannot_listen, lacks_package
@@ -50,7 +50,7 @@ class ExchangeProcess:
     """One exchange, by its file. A `Service`."""
 
     name = "exchange"
-    about = "the exchange: its HTTP API, for clients with a token"
+    about = "the exchange: agents with names, for `--attach` and for HTTP clients with a token"
 
     def __init__(
         self,
@@ -85,7 +85,10 @@ class ExchangeProcess:
 
     @property
     def trial(self) -> str:
-        """A command that tries it."""
+        """A command that tries it: where nobody has a token, without one."""
+        settings = None if self._exchange is None else self._exchange.settings
+        if settings is not None and not settings.people and settings.agents and settings.home == default_home():
+            return f"trunkline chat {next(iter(settings.agents))} --attach"
         return f"curl {self.where}/livez"
 
     async def run(self, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
