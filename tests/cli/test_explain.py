@@ -71,6 +71,25 @@ def test_the_page_is_whole_and_what_was_said_is_no_markup_in_it(home: Path) -> N
         assert part in page
 
 
+def test_the_page_fits_a_phone_and_only_failures_stand_out(home: Path) -> None:
+    page = told(home, "--html")
+    assert '<meta name="viewport"' in page
+    assert "@media(max-width" in page
+    assert page.count("<tr class=failed>") == 1
+
+
+def test_long_names_keep_their_column(home: Path) -> None:
+    entries = [{**STORY["timeline"][0], "who": who, "text": "hi"} for who in ("telegram:1234567", "bob")]
+    with answering(home, lambda asked: (200, {**STORY, "timeline": entries})):
+        lines = [line for line in invoke(command, "s1").stdout.splitlines() if line.endswith("  hi")]
+    assert len({len(line) for line in lines}) == 1
+
+
+def test_a_session_in_which_nothing_was_asked_says_so(home: Path) -> None:
+    with answering(home, lambda asked: (200, {**STORY, "timeline": [], "turns": []})):
+        assert invoke(command, "s1").stdout.endswith("Nothing has been asked yet.\n")
+
+
 def test_without_an_exchange_it_exits_1() -> None:
     done = invoke(command, "s1")
     assert done.exit_code == 1

@@ -1,4 +1,4 @@
-"""`trunkline sessions fork` and `handover`: sessions of the exchange that runs here."""
+"""`trunkline sessions` for those of an exchange: read from its logs, and forked and handed over by it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 from tests.support.exchange_api import Asked, answering
 from tests.support.invoked import invoke
 from trunkline.cli.sessions import command
+from trunkline.core.events import Envelope, TurnEnded, TurnStarted, UserMessage
+from trunkline.store.files import FileStore
 
 MADE = {"id": "s2", "agent": "helper"}
 
@@ -66,3 +68,38 @@ def test_the_beginning_of_an_id_is_enough_if_no_other_begins_so(home: Path, said
         assert told in done.stderr
     else:
         assert (done.exit_code, asked[-1].path) == (0, f"/api/sessions/{path}/fork")
+
+
+@pytest.fixture
+def kept(home: Path) -> str:
+    """A session in the home of an exchange that does not run."""
+    log = FileStore(home / "sessions").create("talk", "/work", "helper")
+    for seq, event in enumerate((TurnStarted(UserMessage("Is the bridge open?")), TurnEnded("success")), 1):
+        log.append(Envelope("talk", seq, 1, 1_700_000_000.0 + seq, event))
+    log.close()
+    return "talk"
+
+
+def test_sessions_of_the_exchange_are_listed_and_read_whether_it_runs_or_not(kept: str) -> None:
+    listed = json.loads(invoke(command, "list", "--exchange", "--json").stdout)["sessions"]
+    assert [(each["id"], each["agent"], each["title"], each["turns"]) for each in listed] == [
+        (kept, "helper", "Is the bridge open?", 1)
+    ]
+    assert "Is the bridge open?" in invoke(command, "list", "--exchange").stdout
+    for arguments in (("show", "ta"), ("show", "latest"), ("export", "talk", "--format", "md")):
+        done = invoke(command, *arguments, "--exchange")
+        assert (done.exit_code, "Is the bridge open?" in done.stdout) == (0, True), done.stderr
+
+
+def test_who_looks_for_one_among_their_own_is_told_where_it_is(kept: str) -> None:
+    assert "trunkline sessions list --exchange" in invoke(command, "list").stderr
+    missed = invoke(command, "show", kept)
+    assert (missed.exit_code, "add `--exchange`" in missed.stderr) == (1, True)
+    assert "--exchange" not in invoke(command, "show", "nothing").stderr
+    assert invoke(command, "show", "latest", "--exchange").exit_code == 0
+
+
+def test_an_exchange_without_sessions_lists_none(home: Path) -> None:
+    done = invoke(command, "list", "--exchange")
+    assert (done.exit_code, done.stderr) == (0, "No sessions are kept here yet.\n")
+    assert invoke(command, "show", "latest", "--exchange").exit_code == 1

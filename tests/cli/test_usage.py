@@ -31,6 +31,20 @@ def test_it_prints_a_line_for_each_of_what_was_asked_for(home: Path) -> None:
     ]  # fmt: skip
 
 
+def test_agents_are_held_against_their_budgets(home: Path) -> None:
+    limits = {
+        "tokens_per_day": {"used": 1234, "limit": 2_000_000},
+        "usd_per_day": {"used": 0.5, "limit": 5.0},
+        "turns_per_hour": {"used": 2, "limit": 60},
+    }
+    rows = [{**ROW, "agent": "helper", "budget": limits}, {**ROW, "agent": "echo", "budget": {}}]
+    with answering(home, lambda asked: (200, {"usage": rows})):
+        head, helper, echo = invoke(command).stdout.splitlines()
+    assert head.endswith("OF ITS BUDGET")
+    assert helper.endswith("1,234 of 2,000,000 tokens today, 0.50 of 5.00 USD today, 2 of 60 turns this hour")
+    assert echo.endswith(" -")
+
+
 def test_without_an_exchange_it_exits_1() -> None:
     done = invoke(command)
     assert done.exit_code == 1

@@ -33,7 +33,8 @@ async def test_turns_of_an_hour_are_counted_when_they_are_taken_also_by_many_at_
             await life.rest(live)
     world.now += HOUR_MS // 2
     async with world.living() as life:
-        with pytest.raises(BudgetExceeded) as error:
+        told = r"budget of 3 turns an hour is spent\. There is more in 30 minutes\."
+        with pytest.raises(BudgetExceeded, match=told) as error:
             await life.say(await life.open("s0"), "say more")
         assert error.value.retry_after == 1800.0
         world.now += HOUR_MS // 2
@@ -50,8 +51,10 @@ async def test_tokens_of_a_day_end_a_turn_before_its_next_model_call_and_count_o
         assert world.ends("s1") == ["error"]
         (used,) = await life.budgets.usage("agent")
         assert (used["turns"], used["input_tokens"], used["usd"]) == (1, 1200, 0.0012)
+        assert used["budget"] == {"tokens_per_day": {"used": 1200, "limit": 1000}}
+        assert "budget" not in (await life.budgets.usage("day"))[0]
     async with world.living() as life:
-        with pytest.raises(BudgetExceeded, match="1,000 tokens a day") as error:
+        with pytest.raises(BudgetExceeded, match=r"1,000 tokens a day is spent\. There is more in 12 hours\.") as error:
             await life.say(await life.open(), "say hello")
         assert error.value.retry_after == 12 * 3600
         world.now += 12 * HOUR_MS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from trunkline.core import events
 from trunkline.core.events import Envelope, Event, Gap, UserMessage
 from trunkline.exchange.conversation_text import MOST_CHARS, MOST_FILES, MOST_OF_RESULT, conversation_text
@@ -62,3 +64,11 @@ def test_the_files_touched_last_are_told_each_once() -> None:
     listed = text.partition("Files touched so far:\n")[2].splitlines()
     assert len(listed) == MOST_FILES
     assert listed[-1] == f"- f{MOST_FILES + 4}.txt (changed)"
+
+
+@pytest.mark.parametrize("given", ["src/a.txt", "./src/a.txt", "/w/src/a.txt"])
+def test_a_file_that_the_tool_names_in_full_is_told_once(given: str) -> None:
+    asked, finished = used("c1", given, "edit")
+    assert isinstance(finished, events.ToolFinished)
+    text = story(asked, finished.replace(metadata={"file_path": "/w/src/a.txt"}))
+    assert text.partition("Files touched so far:\n")[2] == "- /w/src/a.txt (changed)"

@@ -19,6 +19,11 @@ def default_home(environ: Mapping[str, str] = os.environ) -> str:
     return os.path.join(paths.state_dir(environ), "exchange")
 
 
+def sessions_dir(home: str) -> str:
+    """Where the logs of its sessions are."""
+    return os.path.join(home, "sessions")
+
+
 def home_in(file: TomlFile, environ: Mapping[str, str] = os.environ) -> str:
     """The home that a file names, in full; relative to the file."""
     section = file.table.get("exchange")

@@ -16,14 +16,20 @@ from trunkline.cli import local_exchange, value_completion
 from trunkline.cli.explained import explained
 from trunkline.cli.transcript import when
 
-#: As wide as the longest of the usual names.
-_WHO_WIDTH = 10
+#: Names stand in a column as wide as the longest of them, within these bounds: a name may be as long as an id.
+_FEWEST_OF_WHO, _MOST_OF_WHO = 10, 24
 
+#: On a narrow screen a row becomes a paragraph: a short line about it, and its text below in the full width.
 _STYLE = (
+    ":root{color-scheme:light dark;--line:#8884;--dim:#888;--bad:#c33}"
     "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}"
     "table{border-collapse:collapse;width:100%}th,td{text-align:left;vertical-align:top;padding:.25rem .6rem;"
-    "border-bottom:1px solid #ddd}td.t{white-space:pre-wrap;overflow-wrap:anywhere}td.m{white-space:nowrap;color:#666}"
-    "tr.failed td,tr.damage td{color:#a00}tr.end td{font-weight:600}tr.act td{color:#666;font-style:italic}"
+    "border-bottom:1px solid var(--line)}td.t{white-space:pre-wrap;overflow-wrap:anywhere}"
+    "td.m{white-space:nowrap;color:var(--dim)}tr.failed td,tr.damage td{color:var(--bad)}tr.end td{font-weight:600}"
+    "tr.act td{color:var(--dim);font-style:italic}h1{overflow-wrap:anywhere}table.about{width:auto}"
+    "@media(max-width:45rem){body{margin:1rem auto}tr{display:flex;flex-wrap:wrap;padding:.3rem 0;"
+    "border-bottom:1px solid var(--line)}th,td{border:0;padding:0 .6rem 0 0;overflow-wrap:anywhere}"
+    "tr.names,td.n{display:none}td.t{flex-basis:100%}}"
 )
 
 
@@ -55,16 +61,18 @@ def as_text(story: dict[str, Any]) -> str:
     if story["left_out"]:
         lines += ["", f"({story['left_out']} earlier entries are not shown.)"]
     turn = None
+    longest = max((len(printable_line(entry["who"])) for entry in story["timeline"]), default=0)
+    width = min(max(longest, _FEWEST_OF_WHO), _MOST_OF_WHO)
     for entry in story["timeline"]:
         if entry["turn"] and entry["turn"] != turn:
             turn = entry["turn"]
             lines += ["", f"Turn {turn}"]
         who = printable_line(entry["who"])
         # A text of several lines stands beside its label.
-        hanging = "\n" + " " * (len(when(0.0)) + 2 + _WHO_WIDTH + 2)
+        hanging = "\n" + " " * (len(when(0.0)) + 2 + width + 2)
         text = printable(f"{_KINDS.get(entry['kind'], '')}{entry['text']}".rstrip()).replace("\n", hanging)
-        lines.append(f"{when(entry['at'] / 1000)}  {who:{_WHO_WIDTH}}  {text}")
-    lines += ["", "How each turn ended"]
+        lines.append(f"{when(entry['at'] / 1000)}  {who:{width}}  {text}")
+    lines += ["", "How each turn ended" if story["turns"] else "Nothing has been asked yet."]
     for each in story["turns"]:
         by = f" (asked by {each['by']})" if each["by"] else ""
         lines.append(printable_line(f"  {each['turn']}: {each['outcome']}. {each['cause']}{by}"))
@@ -78,24 +86,25 @@ def page(story: dict[str, Any]) -> str:
     rows = _head(about, story["people"])
     head = "".join(f"<tr><th>{label}</th><td>{_shown(value)}</td></tr>" for label, value in rows)
     turns = "".join(
-        f"<tr class={'end' if each['outcome'] == 'success' else 'failed'}><td>{each['turn']}</td>"
+        f"<tr class={'ended' if each['outcome'] in ('success', 'running') else 'failed'}><td>{each['turn']}</td>"
         f"<td>{_shown(each['by'])}</td><td class=t>{_shown(each['message'])}</td><td>{_shown(each['outcome'])}</td>"
         f"<td class=t>{_shown(each['cause'])}</td></tr>"
         for each in story["turns"]
     )
     entries = "".join(
         f"<tr class={_shown(entry['kind'])}><td class=m>{when(entry['at'] / 1000)}</td>"
-        f"<td class=m>{entry['seq']}</td><td class=m>{entry['turn'] or ''}</td><td>{_shown(entry['who'])}</td>"
+        f"<td class='m n'>{entry['seq']}</td><td class='m n'>{entry['turn'] or ''}</td><td>{_shown(entry['who'])}</td>"
         f"<td class=m>{_shown(entry['kind'].replace('_', ' '))}</td><td class=t>{_shown(entry['text'])}</td></tr>"
         for entry in story["timeline"]
     )
     left_out = f"<p>{story['left_out']} earlier entries are not shown.</p>" if story["left_out"] else ""
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
-        f"</head><body><h1>{title}</h1><table>{head}</table>"
-        "<h2>How each turn ended</h2><table><tr><th>Turn<th>Asked by<th>Message<th>Outcome<th>Cause</tr>"
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{title}</title><style>{_STYLE}</style></head><body><h1>{title}</h1><table class=about>{head}</table>"
+        "<h2>How each turn ended</h2><table><tr class=names><th>Turn<th>Asked by<th>Message<th>Outcome<th>Cause</tr>"
         f"{turns}</table><h2>Timeline</h2>{left_out}"
-        f"<table><tr><th>When<th>Event<th>Turn<th>Who<th>What<th></tr>{entries}</table></body></html>"
+        f"<table><tr class=names><th>When<th>Event<th>Turn<th>Who<th>What<th></tr>{entries}</table></body></html>"
     )
 
 

@@ -16,13 +16,14 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from trunkline.base import jsontext, paths, shapes
+from trunkline.base import exchange_home, jsontext, paths, shapes
 from trunkline.base.printable import printable_line
 from trunkline.cli import shelf, table, transcript, value_completion
 from trunkline.cli.explained import explained
 from trunkline.cli.transcript import when
 from trunkline.core import records
 from trunkline.core.events import Envelope, Gap
+from trunkline.core.faults import Fault, SessionNotFound
 from trunkline.core.log import SessionInfo
 from trunkline.core.state import SessionState
 
@@ -42,9 +43,39 @@ _COLOURS: dict[str, str] = {"you": "cyan", "agent": "green", "failed": "red"}
 
 
 def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(name) for name in shelf.completions(incomplete)]
+    return [
+        CompletionItem(name) for name in shelf.completions(incomplete, _place(context.params.get("exchange", False)))
+    ]
 
 
+def _place(exchange: bool) -> str | None:
+    """Where the logs of the exchange are; None: those of this user are meant."""
+    if not exchange:
+        return None
+    from trunkline.cli import local_exchange
+
+    return exchange_home.sessions_dir(local_exchange.home())
+
+
+def _read(session: str, exchange: bool) -> shelf.SessionView:
+    try:
+        return shelf.read(session, _place(exchange))
+    except SessionNotFound as error:
+        if exchange or session == shelf.LATEST or not _is_in_exchange(session):
+            raise
+        raise SessionNotFound(error.message, hint="It is a session of the exchange: add `--exchange`.") from None
+
+
+def _is_in_exchange(session: str) -> bool:
+    try:
+        return bool(shelf.named(session, _place(True)))
+    except Fault:
+        return False
+
+
+_of_exchange = click.option(
+    "--exchange", is_flag=True, help="Of the exchange that belongs to this directory, whether it runs or not."
+)
 _session = click.argument("session", metavar="ID", shell_complete=_complete)
 
 
@@ -58,41 +89,55 @@ def command() -> None:
     Examples:
       trunkline sessions list
       trunkline sessions show latest
+      trunkline sessions list --exchange
       trunkline sessions export my-conv-123 --format md > my-conv-123.md
     """
 
 
 @command.command("list", short_help="List all sessions, the one used last first.")
 @click.option("--workspace", metavar="PATH", help="Only the sessions of this directory.")
+@_of_exchange
 @click.option("--wide", is_flag=True, help="Print everything, however wide the terminal is.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 @explained
-def list_sessions(workspace: str | None, wide: bool, as_json: bool) -> None:
+def list_sessions(workspace: str | None, exchange: bool, wide: bool, as_json: bool) -> None:
     """List all sessions, the one used last first, with the first words of each."""
-    found = shelf.sessions()
+    place = _place(exchange)
+    found = shelf.sessions(place)
     if workspace is not None:
         found = [info for info in found if info.workspace == os.path.abspath(workspace)]
     if as_json:
-        click.echo(jsontext.dumps({"sessions": [_record(info) for info in found]}))
+        click.echo(jsontext.dumps({"sessions": [_record(info, place) for info in found]}))
     elif found:
-        _print_list(found, wide)
+        _print_list(found, wide, place)
     else:
-        click.echo("No sessions are kept here yet.", err=True)
+        others = "" if exchange or not _exchange_has_some() else f" {_OTHERS}"
+        click.echo(f"No sessions are kept here yet.{others}", err=True)
 
 
-def _record(info: SessionInfo) -> dict[str, Any]:
-    seen = shelf.glance(info)
+_OTHERS = "Those of the exchange: `trunkline sessions list --exchange`."
+
+
+def _exchange_has_some() -> bool:
+    try:
+        return bool(shelf.sessions(_place(True)))
+    except Fault:
+        return False
+
+
+def _record(info: SessionInfo, place: str | None) -> dict[str, Any]:
+    seen = shelf.glance(info, place)
     return {**shapes.encode(info), "agent": info.agent, "title": seen.title[:LONGEST_TITLE], "turns": seen.turns}
 
 
-def _print_list(found: list[SessionInfo], wide: bool) -> None:
+def _print_list(found: list[SessionInfo], wide: bool, place: str | None) -> None:
     is_whole = wide or table.room() is None
-    short = {} if is_whole else _short_ids([info.id for info in shelf.sessions()])
+    short = {} if is_whole else _short_ids([info.id for info in shelf.sessions(place)])
     head = ("ID", "UPDATED", *(("CREATED",) if wide else ()), "AGENT", "DIRECTORY", "TURNS", "TITLE")
     rows: list[tuple[str, ...]] = []
     for info in found:
-        seen = shelf.glance(info)
-        name, agent, place = (
+        seen = shelf.glance(info, place)
+        name, agent, directory = (
             printable_line(info.id),
             printable_line(info.agent or "-"),
             printable_line(paths.homely(info.workspace)),
@@ -100,9 +145,9 @@ def _print_list(found: list[SessionInfo], wide: bool) -> None:
         if not is_whole:
             # Not cut: it is there to be typed.
             name, agent = printable_line(short[info.id]), table.cut(agent, LONGEST_AGENT)
-            place = _end_of(place, LONGEST_PLACE)
+            directory = _end_of(directory, LONGEST_PLACE)
         times = (when(info.updated), when(info.created)) if wide else (_day(info.updated),)
-        rows.append((name, *times, agent, place, str(seen.turns), printable_line(seen.title[:LONGEST_TITLE])))
+        rows.append((name, *times, agent, directory, str(seen.turns), printable_line(seen.title[:LONGEST_TITLE])))
     table.show(head, rows, wide=wide)
 
 
@@ -132,18 +177,20 @@ def _day(at: float) -> str:
 
 @command.command("show")
 @_session
+@_of_exchange
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every event as the log has it.")
 @explained
-def show(session: str, as_json: bool) -> None:
+def show(session: str, exchange: bool, as_json: bool) -> None:
     """Print the transcript of the session ID.
 
-    `latest` is the session that was used last in the current directory. Control characters of what was said are
-    shown, not obeyed. Signs of life and the details of a graph's turns are left out: `--json` has them.
+    `latest` is the session that was used last in the current directory, or with `--exchange` in all of it. Control
+    characters of what was said are shown, not obeyed. Signs of life and the details of a graph's turns are left out:
+    `--json` has them.
     """
-    kept = shelf.read(session)
+    kept = _read(session, exchange)
     if as_json:
         # Piece by piece: a session may be long.
-        click.echo(b'{"session":' + jsontext.dumps(_record(kept.info)) + b',"events":[', nl=False)
+        click.echo(b'{"session":' + jsontext.dumps(_record(kept.info, _place(exchange))) + b',"events":[', nl=False)
         for number, line in enumerate(_events(kept, everything=False)):
             click.echo((b",\n" if number else b"\n") + line, nl=False)
         click.echo(b"\n]}")
@@ -181,6 +228,7 @@ def _coloured(label: str) -> str:
 
 @command.command("export")
 @_session
+@_of_exchange
 @click.option(
     "--format",
     "form",
@@ -191,13 +239,13 @@ def _coloured(label: str) -> str:
 )
 @click.option("--all", "everything", is_flag=True, help="With jsonl: also the records that the agent keeps for itself.")
 @explained
-def export(session: str, form: str, everything: bool) -> None:
+def export(session: str, exchange: bool, form: str, everything: bool) -> None:
     """Write the session ID to standard output.
 
     `jsonl` begins with a line about the session; each line after it is one event, as the log has it. What was damaged
     is told by a line with `gap`.
     """
-    kept = shelf.read(session)
+    kept = _read(session, exchange)
     for line in _jsonl(kept, everything) if form == "jsonl" else _markdown(kept):
         click.echo(line)
 

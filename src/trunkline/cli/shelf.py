@@ -1,5 +1,6 @@
 """The kept sessions as the command line finds them: by id or as `latest`, with advice when there is none.
 
+They are those of this user; with a `place`, those whose logs are in that directory, such as an exchange's.
 What a list shows of each is read from the two ends of its log, so that long sessions cost no more than short ones.
 """
 
@@ -38,26 +39,26 @@ class SessionGlance(Value):
     turns: int
 
 
-def sessions() -> list[SessionInfo]:
+def sessions(place: str | None = None) -> list[SessionInfo]:
     """All of them, the one used last first."""
-    return _store().list()
+    return _store(place).list()
 
 
-def completions(incomplete: str) -> list[str]:
+def completions(incomplete: str, place: str | None = None) -> list[str]:
     """The ids that begin so, `latest` among them, as far as they can be typed."""
-    ids = [LATEST, *(info.id for info in sessions())]
+    ids = [LATEST, *(info.id for info in sessions(place))]
     return [id for id in ids if id.startswith(incomplete) and id == printable(id)]
 
 
-def named(session: str) -> str:
+def named(session: str, place: str | None = None) -> str:
     """The id that is meant: it in full, or a beginning of it that no other has.
 
     Raises:
         SessionNotFound: there is none, or there are several; the text suggests which.
     """
-    if session and os.path.lexists(_log(session)):
+    if session and os.path.lexists(_log(session, place)):
         return session
-    known = [info.id for info in sessions()]
+    known = [info.id for info in sessions(place)]
     near = [name for name in known if session and name.startswith(session)]
     if len(near) == 1:
         return near[0]
@@ -68,20 +69,26 @@ def named(session: str) -> str:
     raise SessionNotFound(f"Session '{names.shown(session)}' not found.", hint=_suggestion(session, known))
 
 
-def read(session: str) -> SessionView:
-    """A session, or with `latest` the one used last in the current directory. It is not taken from who is writing it.
+def read(session: str, place: str | None = None) -> SessionView:
+    """A session, or with `latest` the one used last: in the current directory, or of that place. It is not taken from
+    who is writing it.
 
     Raises:
         SessionNotFound: there is none, or there are several; the text suggests which.
         SessionDamaged: its log does not begin like one.
     """
-    return _store().peek(_latest(os.getcwd()) if session == LATEST else named(session))
+    if session != LATEST:
+        return _store(place).peek(named(session, place))
+    if place is None:
+        return _store().peek(_latest(os.getcwd()))
+    found = sessions(place)
+    return _store(place).peek(found[0].id if found else named(session, place))
 
 
-def glance(info: SessionInfo) -> SessionGlance:
+def glance(info: SessionInfo, place: str | None = None) -> SessionGlance:
     """What a session is about, as far as its log can be read."""
     try:
-        fd = os.open(_log(info.id), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = os.open(_log(info.id, place), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return SessionGlance("", 0)
     try:
@@ -128,8 +135,8 @@ def remove(session: str) -> None:
         raise SessionHeld(error.message, hint="Close it there first; then it can be removed.") from None
 
 
-def _log(session: str) -> str:
-    return os.path.join(paths.sessions_dir(), f"{names.file_name(session)}.log")
+def _log(session: str, place: str | None) -> str:
+    return os.path.join(place or paths.sessions_dir(), f"{names.file_name(session)}.log")
 
 
 def _latest(workspace: str) -> str:
@@ -140,8 +147,8 @@ def _latest(workspace: str) -> str:
         raise SessionNotFound(f"{error.message}.", hint=hint) from None
 
 
-def _store() -> FileStore:
-    return FileStore(paths.sessions_dir())
+def _store(place: str | None = None) -> FileStore:
+    return FileStore(place or paths.sessions_dir())
 
 
 def _suggestion(session: str, known: list[str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
 from trunkline.base import jsontext
@@ -21,7 +23,7 @@ from trunkline.cli.explained import explained
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 @explained
 def command(by: str, as_json: bool) -> None:
-    """Show what the agents of the exchange that runs here have used: turns, tokens, dollars.
+    """Show what the agents of the exchange that runs here have used: turns, tokens, dollars, and of their budgets.
 
     \b
     Examples:
@@ -39,10 +41,25 @@ def command(by: str, as_json: bool) -> None:
             f"{row['input_tokens']:,}",
             f"{row['output_tokens']:,}",
             f"{row.get('usd', 0.0):.4f}",
+            *([_of_budget(row.get("budget") or {})] if by == "agent" else []),
         ]
         for row in said["usage"]
     ]
     if rows:
-        table.show([by.upper(), "TURNS", "INPUT", "OUTPUT", "USD"], rows)
+        table.show([by.upper(), "TURNS", "INPUT", "OUTPUT", "USD", *(["OF ITS BUDGET"] if by == "agent" else [])], rows)
     else:
         click.echo("Nothing was used yet.", err=True)
+
+
+#: The limits of a budget, as people say them.
+_LIMITS = {"tokens_per_day": "tokens today", "usd_per_day": "USD today", "turns_per_hour": "turns this hour"}
+
+
+def _of_budget(budget: Mapping[str, Mapping[str, float]]) -> str:
+    known = {name: limit for name, limit in budget.items() if name in _LIMITS}
+    told = [f"{_number(limit['used'])} of {_number(limit['limit'])} {_LIMITS[name]}" for name, limit in known.items()]
+    return ", ".join(told) or "-"
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"

@@ -6,6 +6,7 @@ in UTC; an hour is the last sixty minutes.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -61,17 +62,25 @@ class Spending:
             BudgetExceeded: not now.
         """
         self.check()
-        most, now = self.budget.turns_per_hour, self._clock()
-        while self.began and self.began[0] <= now - HOUR_MS:
-            self.began.popleft()
+        most = self.budget.turns_per_hour
         if most is not None and len(self.began) >= most:
-            raise self._spent(f"{most} turns an hour", (self.began[0] + HOUR_MS - now) / 1000)
+            what = "1 turn an hour" if most == 1 else f"{most} turns an hour"
+            raise self._spent(what, (self.began[0] + HOUR_MS - self._clock()) / 1000)
+
+    def standing(self) -> dict[str, dict[str, float]]:
+        """What has been used of each limit that is shared by turns, and the limit."""
+        self.roll()
+        used = {"tokens_per_day": self.tokens, "usd_per_day": self.usd, "turns_per_hour": len(self.began)}
+        limits = {name: getattr(self.budget, name) for name in used}
+        return {name: {"used": used[name], "limit": limit} for name, limit in limits.items() if limit is not None}
 
     def roll(self) -> None:
-        """Start over if the day has changed."""
-        today = day_of(self._clock())
-        if today != self.day:
+        """Start over if the day has changed, and forget turns of more than an hour ago."""
+        now = self._clock()
+        if (today := day_of(now)) != self.day:
             self.day, self.tokens, self.usd = today, 0, 0.0
+        while self.began and self.began[0] <= now - HOUR_MS:
+            self.began.popleft()
 
     def _until_midnight(self) -> float:
         now = datetime.fromtimestamp(self._clock() / 1000, UTC)
@@ -79,7 +88,9 @@ class Spending:
 
     @staticmethod
     def _spent(what: str, retry_after: float) -> BudgetExceeded:
-        return BudgetExceeded(f"The agent's budget of {what} is spent.", retry_after=max(1.0, retry_after))
+        seconds = max(1.0, retry_after)
+        told = f"The agent's budget of {what} is spent. There is more in {_rounded(seconds)}."
+        return BudgetExceeded(told, retry_after=seconds)
 
 
 class Budgets:
@@ -116,16 +127,21 @@ class Budgets:
         return SessionMeter(agent, session, self._agents[agent], self._database, self._clock, cost)
 
     async def usage(self, by: str) -> list[dict[str, Any]]:
-        """What was used, by `agent`, `day`, `person` or `model`."""
+        """What was used, by `agent`, `day`, `person` or `model`; by agent, with what that is of its budget."""
         column = {"agent": "agent", "day": "day", "person": "person", "model": "model"}[by]
         sums = ", ".join(f"SUM({name}) AS {name}" for name in _SUMS)
         sql = f"SELECT {column}, {sums} FROM usage GROUP BY {column} ORDER BY {column}"
         rows = await self._database.read(lambda tx: tx.all(sql))
         return [
             {column: row[column], **{name: int(row[name]) for name in _SUMS if name != "micro_usd"},
-             "usd": int(row["micro_usd"]) / _MICRO}
+             "usd": int(row["micro_usd"]) / _MICRO,
+             **({"budget": self._standing(row["agent"])} if by == "agent" else {})}
             for row in rows
         ]  # fmt: skip
+
+    def _standing(self, agent: str) -> dict[str, dict[str, float]]:
+        # One that is no longer in the file has no budget.
+        return self._agents[agent].standing() if agent in self._agents else {}
 
 
 _SUMS = ("turns", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "micro_usd")
@@ -258,6 +274,14 @@ class SessionMeter:
 
 def _forget(work: Work) -> None:
     """Nobody keeps it."""
+
+
+def _rounded(seconds: float) -> str:
+    """A time to wait, as people say it: never too short."""
+    minutes = math.ceil(seconds / 60)
+    if minutes <= 1:
+        return "a minute"
+    return f"{minutes} minutes" if minutes < 120 else f"{math.ceil(minutes / 60)} hours"
 
 
 def day_of(at: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -125,8 +126,12 @@ def _call(name: str, args: Mapping[str, Any]) -> str:
 
 
 def _files(args: Mapping[str, Any], metadata: Mapping[str, Any] | None) -> Iterable[str]:
-    found = (source.get(name) for source in (args, metadata or {}) for name in _FILE_ARGS)
-    return dict.fromkeys(file for file in found if isinstance(file, str) and file)
+    """Each once: the tool's own name for a file is its whole path, of which a call may have given the end."""
+    asked, used = ([source.get(name) for name in _FILE_ARGS] for source in (args, metadata or {}))
+    whole = [file for file in used if isinstance(file, str) and file]
+    given = (file for file in asked if isinstance(file, str) and file)
+    ends = [file for file in given if not any(f"/{path}".endswith(f"/{os.path.normpath(file)}") for path in whole)]
+    return dict.fromkeys([*ends, *whole])
 
 
 def _cut(text: str, most: int) -> str:

@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from trunkline.agents.with_model import made
+from trunkline.base import exchange_home
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import Agent
 from trunkline.exchange.approvals import Approval
@@ -57,7 +58,7 @@ class Exchange:
         self.switchboard = Switchboard(
             self.directory,
             database,
-            os.path.join(settings.home, "sessions"),
+            exchange_home.sessions_dir(settings.home),
             self.budgets,
             self.redactor,
             clock=clock,

@@ -72,11 +72,14 @@ _USAGE = obj(
     cache_write_tokens=COUNT,
     usd={"type": "number"},
 )
+_NUMBER = {"type": "number"}
+_BUDGET = {"type": "object", "additionalProperties": obj(used=_NUMBER, limit=_NUMBER)}
+_USAGE_OR_MORE = {**_USAGE, "properties": {**_USAGE["properties"], "budget": _BUDGET}}
 
 ENDPOINTS = (
     ApiEndpoint("GET", "/api/agents", list_agents, "observer", "The agents", answer=obj(agents=array(_AGENT))),
     ApiEndpoint(
         "GET", "/api/usage", usage, "observer", "What was used", query={"by": {"enum": list(BY)}},
-        answer=obj(usage=array(_USAGE)),
+        answer=obj(usage=array(_USAGE_OR_MORE)),
     ),
 )  # fmt: skip
