@@ -234,7 +234,7 @@ def check(directory: Path, place: str) -> None:
     story = f"killed at {place}; shown: {shown}; asked: {asked}"
     assert not left, story
     assert not unsettled, story
-    assert sum("`/retry` asks again what failed" in text for text in shown) == 1, story
+    assert sum("`/retry` repeats the last message" in text for text in shown) == 1, story
     for name in ("m0", "m1", "m2"):
         answered = words[f"{name}w{WORDS - 1}"]
         interrupted = sum("was interrupted" in text and f"`{name}`" in text for text in shown)

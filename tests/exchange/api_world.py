@@ -166,9 +166,13 @@ async def world(
     script: str | None = None,
     local: bool = False,
     reload: Callable[[], Awaitable[None]] | None = None,
+    making: Callable[[], Awaitable[object]] | None = None,
     **more: Any,
 ) -> AsyncIterator[World]:
-    """An exchange in a directory. Its agents: `fake`, on strings; `echo`; `broken`, which cannot be made."""
+    """An exchange in a directory. Its agents: `fake`, on strings; `echo`; `broken`, which cannot be made.
+
+    `making` is awaited before each agent is made, and the exchange is not waited for then.
+    """
     workspace = home / "workspace"
     workspace.mkdir(exist_ok=True)
     agents = {
@@ -185,6 +189,8 @@ async def world(
     fakes: list[FakeAgent] = []
 
     async def make(name: str, options: dict[str, Any]) -> Agent:
+        if making is not None:
+            await making()
         if name == "broken:agent":
             raise ConfigError("It lacks a key.")
         if name != "fake:strings":
@@ -193,7 +199,7 @@ async def world(
         return fakes[-1]
 
     clock = Clock()
-    async with Exchange.opened(settings, make=make, clock=clock) as exchange:
+    async with Exchange.opened(settings, make=make, clock=clock, wait=making is None) as exchange:
         app = application(exchange, local=local, reload=reload)
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url=BASE) as client:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.exchange_world import NOON, CommandedAgent
 from trunkline.core.agent import Agent
-from trunkline.core.faults import AgentFailed, ConfigError, SessionDamaged, UnknownAgent
+from trunkline.core.faults import AgentCrashed, ConfigError, SessionDamaged, UnknownAgent
 from trunkline.exchange.directory import FIRST_DELAY_MS, LONGEST_DELAY_MS, AgentEntry, Directory
 from trunkline.exchange.settings import AgentSettings
 
@@ -54,12 +54,14 @@ async def test_one_that_cannot_be_made_is_tried_again_later_and_later() -> None:
     maker.problem = ConfigError("It is ill.")
     delay = FIRST_DELAY_MS
     for _ in range(12):
-        with pytest.raises(ConfigError, match="It is ill"):
+        with pytest.raises(ConfigError, match=r"^It is ill\.$") as failed:
             await entry.agent()
+        assert failed.value.retry_after == delay / 1000
         maker.now += delay - 1
-        with pytest.raises(AgentFailed, match="It is ill"):
+        with pytest.raises(ConfigError, match=r"next try is in 0\.0 s: It is ill\.") as failed:
             # Nobody asked it again.
             await entry.agent()
+        assert (failed.value.retry_after, failed.value.retryable) == (0.001, False)
         maker.now += 1
         delay = min(2 * delay, LONGEST_DELAY_MS)
     assert len(maker.made) == 12
@@ -76,7 +78,7 @@ async def test_those_who_waited_while_it_could_not_be_made_do_not_each_try_again
     entry = maker.directory.find("helper")
     found = await asyncio.gather(*(entry.agent() for _ in range(10)), return_exceptions=True)
     assert maker.made == ["echo"]
-    assert sum(isinstance(each, AgentFailed) for each in found) == 9
+    assert sum("next try is in" in str(each) for each in found if isinstance(each, ConfigError)) == 9
 
 
 def test_what_is_wrong_with_one_conversation_is_not_held_against_the_agent(tmp_path: Path) -> None:
@@ -94,6 +96,25 @@ def test_the_agents_own_directory_that_is_gone_is_held_against_it(tmp_path: Path
     entry = AgentEntry(AgentSettings("helper", "echo", str(tmp_path / "gone")), Maker().make, lambda: NOON)
     entry.could_not_open(ConfigError("The directory is gone."), str(tmp_path / "gone"))
     assert not entry.healthy
+
+
+async def test_what_one_conversation_could_not_be_opened_for_another_may_be_opened_for_later() -> None:
+    entry = Maker(helper="echo").directory.find("helper")
+    await entry.agent()
+    entry.could_not_open(ConfigError("It is ill."))
+    with pytest.raises(ConfigError, match="next try is in") as failed:
+        await entry.agent()
+    assert failed.value.retryable
+
+
+async def test_one_that_raises_anything_when_it_is_made_is_as_ill_as_others() -> None:
+    maker = Maker(helper="echo")
+    maker.problem = ZeroDivisionError("by zero")
+    entry = maker.directory.find("helper")
+    for _ in range(2):
+        with pytest.raises(AgentCrashed, match="ZeroDivisionError: by zero"):
+            await entry.agent()
+    assert (entry.healthy, entry.last_error, len(maker.made)) == (False, "ZeroDivisionError: by zero", 1)
 
 
 def test_new_settings_replace_only_the_agents_that_changed() -> None:

@@ -13,7 +13,7 @@ from tests.support.exchange_world import CommandedAgent, World
 from tests.support.loop import until
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.events import TurnStarted, UserMessage
-from trunkline.core.faults import AgentBusy, AgentFailed, ConfigError, SessionExists, SessionNotFound
+from trunkline.core.faults import AgentBusy, AgentFailed, ConfigError, SessionDamaged, SessionExists, SessionNotFound
 from trunkline.core.turns import State
 from trunkline.exchange.acts import Act
 from trunkline.exchange.approvals import AlreadyDecided
@@ -331,6 +331,20 @@ async def test_an_agent_that_cannot_be_opened_is_tried_again_later_and_leaves_no
         world.now += 250
         await life.open()
         assert entry.healthy
+
+
+async def test_a_session_that_its_agent_cannot_read_keeps_nobody_else_from_the_agent(tmp_path: Path) -> None:
+    world = World(tmp_path, agent=(agent := CommandedAgent()))
+    async with world.living() as life:
+        await life.open("s1")
+    agent.refuses = SessionDamaged("It was written by another one.")
+    async with world.living() as life:
+        with pytest.raises(SessionDamaged) as refused:
+            await life.open("s1")
+        assert refused.value.retry_after is None
+        agent.refuses = None
+        await life.open("s2")
+        assert life.switchboard.directory.find("agent").last_error == ""
 
 
 async def test_a_turn_that_crashes_ends_and_others_of_the_agent_do_not_notice(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.faults import AgentFailed
 from trunkline.exchange.waking import FIRST_PAUSE, WOKEN_AT_ONCE, Waking
@@ -79,3 +81,36 @@ async def test_one_whose_agent_may_be_had_later_is_tried_again_later_and_later_a
         await awake.wait()
     assert pauses == [FIRST_PAUSE, 2 * FIRST_PAUSE, 4 * FIRST_PAUSE]
     await waking.close()
+
+
+async def test_who_asks_about_sessions_waits_for_these_alone_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    gates = {id: asyncio.Event() for id in "ab"}
+    given_up = []
+
+    async def find(id: str) -> None:
+        await gates[id].wait()
+        raise AgentFailed("It is ill.")
+
+    async def gave_up(id: str, why: str) -> None:
+        given_up.append(id)
+
+    waking = Waking(find, gave_up)
+    waking.begin("ab")
+    of_b, of_all = asyncio.create_task(waking.awaited(["b", "unknown"])), asyncio.create_task(waking.awaited())
+    await waking.awaited(["unknown"])
+    assert not of_b.done()
+    gates["b"].set()
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await of_b
+        assert (given_up, of_all.done()) == (["b"], False)
+        gates["a"].set()
+        await of_all
+    assert given_up == ["b", "a"]
+
+    gates["a"].clear()
+    monkeypatch.setattr("trunkline.exchange.waking.AWAITED_SECONDS", 0.0)
+    waking.begin("a")
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await waking.awaited()
+        await waking.close()
+    assert given_up == ["b", "a"]

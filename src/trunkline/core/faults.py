@@ -68,6 +68,9 @@ class Fault(Exception):
 
     kind: ClassVar[str] = "internal"
 
+    retry_after: float | None = None
+    """In how many seconds the same may be tried again, where that is known."""
+
     def __init__(self, message: str, *, retryable: bool | None = None, hint: str | None = None) -> None:
         super().__init__(f"{message} {hint}" if hint else message)
         self.message = message
@@ -362,7 +365,7 @@ class AgentTimeout(Fault):
 
 
 class BudgetExceeded(Fault):
-    """The budget for this period is used up. `retry_after`: in how many seconds there is more."""
+    """The budget for this period is used up. After `retry_after` seconds there is more."""
 
     kind = "budget"
 

@@ -1,8 +1,8 @@
 """The agents of an exchange by name: created when first needed, with their health and the reason if it is bad.
 
 An agent whose conversations cannot be opened is retried after a delay that doubles with each consecutive failure.
-Requests before that get the reason, and when to try again. Programs that die during a turn are restarted by the
-conversations that they belong to.
+Requests before that get the same fault, with the time until then (`Fault.retry_after`). Programs that die during a turn
+are restarted by the conversations that they belong to.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from trunkline.base.nearest import suggestion
 from trunkline.base.vocabulary import DEFAULT_ALLOW
 from trunkline.core.agent import Agent, Capabilities
 from trunkline.core.approvals import Policy
-from trunkline.core.faults import AgentFailed, Fault, SessionDamaged, SessionHeld, UnknownAgent
+from trunkline.core.faults import ConfigError, Fault, SessionDamaged, SessionHeld, UnknownAgent, of, of_kind
 from trunkline.exchange.settings import AgentSettings
 
 #: Before the first retry: short, since most crashes are accidents.
@@ -47,6 +47,8 @@ class AgentEntry:
         """The options its conversations are opened with; once it was created, including the model found for it."""
         self._failures = 0
         self._not_before = 0
+        self._kind, self._is_passing = "", False
+        """Of the fault that postponed the next attempt: its kind, and whether another conversation may go better."""
 
     @property
     def name(self) -> str:
@@ -62,14 +64,15 @@ class AgentEntry:
         """The agent, created if need be.
 
         Raises:
-            ConfigError: it cannot be created.
-            AgentFailed: it has just failed, and the next attempt is not due yet.
+            Fault: it cannot be created, or it has just failed and the next attempt is not due yet. Says when it is.
         """
         async with self._making:
             wait = self._not_before - self._clock()
             if wait > 0:
                 soon = f"The agent `{self.name}` has failed, and its next try is in {wait / 1000:.1f} s"
-                raise AgentFailed(f"{soon}: {self.last_error}", retryable=True)
+                fault = of_kind(self._kind, f"{soon}: {self.last_error}", retryable=self._is_passing)
+                fault.retry_after = wait / 1000
+                raise fault
             if self._agent is None:
                 self._agent = await self._made()
             return self._agent
@@ -84,9 +87,33 @@ class AgentEntry:
     async def _made(self) -> Agent:
         try:
             return await self._make(self.settings.agent, self.options)
-        except Fault as fault:
-            self.could_not_open(fault)
+        except Exception as error:
+            self.could_not_open(fault := of(error))
+            if fault is not error:
+                raise fault from error
             raise
+
+    async def place(self, workspace: str | None) -> str:
+        """The directory of a new session: the one that it asks for, else the agent's own.
+
+        Raises:
+            ConfigError: it does not exist. The agent's own is expected to be created, and nothing is postponed.
+        """
+        path, exists = await asyncio.to_thread(_looked_up, workspace or self.settings.workspace)
+        if not exists:
+            fault = ConfigError(f"The workspace `{path}` is not a directory.", hint="Create it, or name another.")
+            if not workspace:
+                fault.retry_after = FIRST_DELAY_MS / 1000
+            raise fault
+        return path
+
+    async def health(self) -> tuple[bool, str]:
+        """Whether it can be used, as far as is known, and its last error. Its workspace is looked at each time."""
+        try:
+            await self.place(None)
+        except ConfigError as fault:
+            return False, str(fault)
+        return self.healthy, self.last_error
 
     def worked(self) -> None:
         """It has opened a conversation or answered."""
@@ -99,7 +126,7 @@ class AgentEntry:
         self.last_error = str(fault)[:SHOWN_CHARS]
 
     def could_not_open(self, fault: Fault, workspace: str | None = None) -> None:
-        """It could not open a conversation in that directory: the next attempt is postponed.
+        """It could not open a conversation in that directory: the next attempt is postponed, and the fault says so.
 
         Not if the reason lies in the conversation: a log that cannot be read, or a directory of its own that is gone.
         """
@@ -108,7 +135,11 @@ class AgentEntry:
             return
         self.failed(fault)
         self._failures += 1
-        self._not_before = self._clock() + int(backoff.delay(self._failures, FIRST_DELAY_MS, LONGEST_DELAY_MS))
+        # What it cannot be created for, no conversation can be opened for, either.
+        self._kind, self._is_passing = fault.kind, fault.retryable or self._agent is not None
+        delay = int(backoff.delay(self._failures, FIRST_DELAY_MS, LONGEST_DELAY_MS))
+        self._not_before = self._clock() + delay
+        fault.retry_after = delay / 1000
 
 
 class Directory:
@@ -146,3 +177,8 @@ class Directory:
             if known is None or known.settings != settings:
                 known = AgentEntry(settings, self._make, self._clock)
             self._entries[name] = known
+
+
+def _looked_up(path: str) -> tuple[str, bool]:
+    found = os.path.realpath(os.path.expanduser(path))
+    return found, os.path.isdir(found)

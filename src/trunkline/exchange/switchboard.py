@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Literal
 
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import Agent
 from trunkline.core.events import Envelope, UserMessage
-from trunkline.core.faults import AgentBusy, ConfigError, Fault, SessionExists, SessionNotFound
+from trunkline.core.faults import AgentBusy, Fault, SessionExists, SessionNotFound, of
 from trunkline.core.ids import new_id
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
@@ -32,7 +32,7 @@ from trunkline.exchange.messages import Messages, QueuedMessage, begun_in, stora
 from trunkline.exchange.session_rows import LISTED, SessionRow, SessionRows, checked
 from trunkline.exchange.tally import Tallies
 from trunkline.exchange.waking import Waking
-from trunkline.store.database import Conflict, Database
+from trunkline.store.database import Conflict, Database, DatabaseGone
 from trunkline.store.filelog import FileLog
 from trunkline.store.files import FileStore
 from trunkline.store.view import SessionView
@@ -126,7 +126,7 @@ class Switchboard:
         Raises:
             UnknownAgent: there is no such agent.
             SessionExists: the id belongs to a session with another agent.
-            ConfigError, AgentFailed: the agent is not available.
+            Fault: the agent is not available.
         """
         entry = self.directory.find(agent)
         id = checked(session_id) if session_id is not None else new_id()
@@ -137,7 +137,7 @@ class Switchboard:
                 if row is not None and row.agent != agent:
                     raise SessionExists(f"Session `{id[:SHOWN_CHARS]}` is with the agent `{row.agent}`.")
                 if row is None:
-                    place = await asyncio.to_thread(_directory, workspace or entry.settings.workspace)
+                    place = await entry.place(workspace)
                     row = SessionRow(id, agent, place, by, self._clock(), self._clock())
                     return await self._begin(entry, row)
                 return await self._woken(entry, row)
@@ -149,7 +149,7 @@ class Switchboard:
 
         Raises:
             SessionNotFound: there is none.
-            ConfigError, AgentFailed: its agent is not available.
+            Fault: its agent is not available.
         """
 
         async def wake() -> None:
@@ -212,6 +212,10 @@ class Switchboard:
                 await self._rows.delete(session_id)
 
         await self._doors.whole(remove())
+
+    async def awaited(self, sessions: Iterable[str] | None = None) -> None:
+        """After a start, wait until these sessions, or all, are as they will be: woken, or given up."""
+        await self._waking.awaited(sessions)
 
     # Reading without waking, and starting with earlier events.
 
@@ -389,8 +393,10 @@ class Switchboard:
             )
         except BaseException as error:
             log.discard() if create else log.close()
-            if isinstance(error, Fault):
-                entry.could_not_open(error, row.workspace)
+            if isinstance(error, Exception) and not isinstance(error, Conflict | DatabaseGone):
+                entry.could_not_open(fault := of(error), row.workspace)
+                if fault is not error:
+                    raise fault from error
             raise
         entry.worked()
         return LiveSession(session, entry, meter, self.approvals, self.messages, self._told)
@@ -441,10 +447,3 @@ def _copy(events: Iterator[Envelope], log: FileLog) -> int:
             held = 0
     log.flush()
     return turns
-
-
-def _directory(path: str) -> str:
-    found = os.path.realpath(os.path.expanduser(path))
-    if not os.path.isdir(found):
-        raise ConfigError(f"The workspace `{found}` is not a directory.")
-    return found

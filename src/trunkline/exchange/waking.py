@@ -15,6 +15,9 @@ logger = logging.getLogger(__name__)
 WOKEN_AT_ONCE = 16
 #: Before a session is tried again whose agent may be had later, in seconds: at first, and at most.
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 30.0
+#: How long after a start somebody who asks about a session waits until it is awake. Programs start within that time;
+#: one that hangs must not hold up every list.
+AWAITED_SECONDS = 5.0
 
 
 class Waking:
@@ -30,39 +33,50 @@ class Waking:
         self._find = find
         self._gave_up = gave_up
         self._pause = pause
-        self._task: asyncio.Task[None] | None = None
+        self._asleep: dict[str, asyncio.Task[None]] = {}
+        """Those that are still to be woken."""
         self._untried: set[str] = set()
         self._all_tried = asyncio.Event()
+        self._until = 0.0
 
     def begin(self, sessions: Iterable[str]) -> None:
         """Wake these."""
+        self._until = asyncio.get_running_loop().time() + AWAITED_SECONDS
         self._untried.update(sessions)
-        self._task = asyncio.create_task(self._wake(sorted(self._untried)), name="wake sessions")
+        room = asyncio.Semaphore(WOKEN_AT_ONCE)
+        for id in sorted(self._untried):
+            self._asleep[id] = asyncio.create_task(self._wake(id, room), name="wake a session")
 
     async def over(self) -> None:
         """Wait until each is awake or given up, or has to be tried again later."""
-        if self._task is not None:
+        if self._untried:
             await self._all_tried.wait()
+
+    async def awaited(self, sessions: Iterable[str] | None = None) -> None:
+        """Wait until these, or all, are awake or given up; no longer than `AWAITED_SECONDS` after the start.
+
+        Before that, what is known about them is what the last process left: a call may seem to wait for an answer that
+        nobody can use any more.
+        """
+        asked = self._asleep.keys() if sessions is None else self._asleep.keys() & set(sessions)
+        if tasks := [self._asleep[id] for id in asked]:
+            await asyncio.wait(tasks, timeout=max(0.0, self._until - asyncio.get_running_loop().time()))
 
     async def close(self) -> None:
         """Wake no more."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task})
+        if tasks := tuple(self._asleep.values()):
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        self._asleep.clear()
+        self._all_tried.set()
 
-    async def _wake(self, sessions: list[str]) -> None:
-        room = asyncio.Semaphore(WOKEN_AT_ONCE)
-
-        async def wake(id: str) -> None:
-            tries = 0
-            while not await self._is_over(id, room):
-                tries += 1
-                await self._pause(backoff.delay(tries, FIRST_PAUSE, LONGEST_PAUSE))
-
-        try:
-            await asyncio.gather(*map(wake, sessions))
-        finally:
-            self._all_tried.set()
+    async def _wake(self, id: str, room: asyncio.Semaphore) -> None:
+        tries = 0
+        while not await self._is_over(id, room):
+            tries += 1
+            await self._pause(backoff.delay(tries, FIRST_PAUSE, LONGEST_PAUSE))
+        del self._asleep[id]
 
     async def _is_over(self, id: str, room: asyncio.Semaphore) -> bool:
         """Try one; whether it is awake or given up. What waits in it must not end for a failure that passes."""

@@ -25,6 +25,23 @@ async def test_agents_are_listed_with_what_they_can_do_and_what_is_wrong_with_th
         assert (found["broken"]["healthy"], found["broken"]["last_error"]) == (False, "It lacks a key.")
 
 
+async def test_one_whose_workspace_is_missing_is_not_healthy_until_it_is_back(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+
+        async def echo() -> tuple[bool, str | None]:
+            found = {agent["name"]: agent for agent in (await net.get("/api/agents")).json()["agents"]}
+            return found["echo"]["healthy"], found["echo"]["last_error"]
+
+        assert await echo() == (True, None)
+        (tmp_path / "workspace").rmdir()
+        healthy, last_error = await echo()
+        assert not healthy
+        assert f"`{tmp_path / 'workspace'}` is not a directory" in (last_error or "")
+        assert 'agent_healthy{agent="echo"} 0' in (await net.get("/metrics")).text
+        (tmp_path / "workspace").mkdir()
+        assert await echo() == (True, None)
+
+
 async def test_one_that_takes_long_to_make_does_not_hold_up_the_list(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

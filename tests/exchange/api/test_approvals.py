@@ -12,6 +12,8 @@ from tests.exchange.api_world import World, world
 from tests.support.loop import until
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.events import ToolRequested, TurnEnded
+from trunkline.core.faults import ConfigError
+from trunkline.exchange.switchboard import CANNOT_CONTINUE
 
 REQUEST = ToolRequested("c1", "Bash", "exec", {"command": "ls"}, "List files")
 
@@ -113,6 +115,53 @@ async def test_one_that_nobody_answered_is_closed_with_its_turn(tmp_path: Path) 
         refused = await net.post(f"/api/approvals/{approval['id']}", {"decision": "approve"})
         assert refused.status_code == 409
         assert (refused.json()["decided_by"], refused.json()["decision"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("problem", "reason", "state"), [(None, CANNOT_CONTINUE, "idle"), ("It is ill.", "It is ill.", "asleep")],
+    ids=["cannot continue", "cannot start"],
+)  # fmt: skip
+async def test_after_a_start_nobody_is_told_that_something_waits_which_nobody_can_answer_any_more(
+    tmp_path: Path, problem: str | None, reason: str, state: str
+) -> None:
+    async with world(tmp_path) as net:
+        id, approval = await asked(net)
+        # It can, as long as nobody asks it to: the call is kept at the end, as `kill -9` would.
+        net.fake.capabilities = net.fake.capabilities.replace(continues=True)
+    gate = asyncio.Event()
+
+    async def making() -> None:
+        await gate.wait()
+        if problem is not None:
+            raise ConfigError(problem)
+
+    async with world(tmp_path, making=making) as net:
+        # What is asked at once waits until the session is awake, or its agent is known to be ill.
+        assert (await net.get("/readyz")).status_code == 200
+        one, session = f"/api/approvals/{approval['id']}", f"/api/sessions/{id}"
+        requests = [
+            net.get("/api/approvals?state=pending"), net.get(f"/api/approvals?state=closed&session={id}"),
+            net.get(one), net.post(one, {"decision": "approve"}), net.get(session), net.get("/api/sessions"),
+            net.post(f"{session}/stop"),
+        ]  # fmt: skip
+        tasks = [asyncio.create_task(request) for request in requests]
+        reader = net.read(id)
+        assert (await net.get("/api/approvals?session=other")).json() == {"approvals": []}
+        assert not [task for task in tasks if task.done()]
+        gate.set()
+        pending, closed, shown, answered, found, listed, stopped = [await task for task in tasks]
+        assert pending.json() == {"approvals": []}
+        assert closed.json() == {"approvals": [shown.json()]}
+        assert (shown.json()["state"], shown.json()["decided_by"]) == ("closed", None)
+        assert reason in shown.json()["reason"]
+        assert (answered.status_code, answered.json()["error"]["code"]) == (409, "decided")
+        assert reason in answered.json()["error"]["message"]
+        assert (found.json()["state"], found.json()["turn"]) == (state, 0)
+        assert listed.json() == {"sessions": [found.json()]}
+        assert stopped.json() == {"stopped": False}
+        await until(lambda: "tool_requested" in reader.kinds)
+        if problem is None:
+            await until(lambda: "turn_ended" in reader.kinds)
 
 
 @pytest.mark.parametrize(

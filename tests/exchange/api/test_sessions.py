@@ -164,7 +164,7 @@ async def test_a_removed_session_is_gone_and_its_id_can_be_had_again(tmp_path: P
         assert await net.say(await net.session("echo", session_id="s1"), "new") == 1
 
 
-@pytest.mark.parametrize(("agent", "status", "code"), [("nobody", 404, "unknown_agent"), ("broken", 400, "config")])
+@pytest.mark.parametrize(("agent", "status", "code"), [("nobody", 404, "unknown_agent"), ("broken", 503, "config")])
 async def test_an_agent_that_cannot_be_had_is_an_error_that_says_so(
     tmp_path: Path, agent: str, status: int, code: str
 ) -> None:
@@ -173,9 +173,26 @@ async def test_an_agent_that_cannot_be_had_is_an_error_that_says_so(
         assert (refused.status_code, refused.json()["error"]["code"]) == (status, code)
         assert (await net.get("/api/sessions")).json() == {"sessions": []}
         if agent == "broken":
+            assert refused.json()["error"]["message"] == "It lacks a key."
             # The next try is not due yet.
             again = await net.post("/api/sessions", {"agent": agent})
-            assert (again.status_code, again.headers["retry-after"]) == (503, "5")
+            assert (again.status_code, again.json()["error"]["code"]) == (status, code)
+            assert "next try is in 0.2 s: It lacks a key." in again.json()["error"]["message"]
+            assert [answer.headers["retry-after"] for answer in (refused, again)] == ["1", "1"]
+
+
+async def test_a_workspace_that_is_missing_is_the_agents_fault_unless_somebody_asked_for_it(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        asked = await net.post("/api/sessions", {"agent": "echo", "workspace": str(tmp_path / "nowhere")})
+        assert (asked.status_code, asked.json()["error"]["code"]) == (400, "config")
+        (tmp_path / "workspace").rmdir()
+        own = await net.post("/api/sessions", {"agent": "echo"})
+        assert (own.status_code, own.headers["retry-after"]) == (503, "1")
+        told = f"The workspace `{tmp_path / 'workspace'}` is not a directory. Create it, or name another."
+        assert own.json()["error"]["message"] == told
+        # Nobody has to wait once it is there.
+        (tmp_path / "workspace").mkdir()
+        await net.session("echo")
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ async def test_another_agent_goes_on_with_what_was_said_and_done(tmp_path: Path)
 async def test_nothing_is_left_of_a_handover_to_an_agent_that_cannot_be_had(tmp_path: Path) -> None:
     async with world(tmp_path, script=SCRIPT) as net:
         id = await approved(net)
-        for to, status in (("nobody", 404), ("broken", 400)):
+        for to, status in (("nobody", 404), ("broken", 503)):
             assert (await net.post(f"/api/sessions/{id}/handover", {"to": to})).status_code == status
         assert [row.id for row in await net.exchange.switchboard.rows()] == [id]
 

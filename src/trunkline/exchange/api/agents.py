@@ -31,7 +31,7 @@ async def list_agents(call: ApiCall) -> Mapping[str, Any]:
             task.cancel()
         if late:
             await asyncio.wait(late)
-    return {"agents": [_members(entry) for entry in call.exchange.directory.entries]}
+    return {"agents": [await _members(entry) for entry in call.exchange.directory.entries]}
 
 
 async def _make(entry: AgentEntry) -> None:
@@ -49,14 +49,15 @@ async def usage(call: ApiCall) -> Mapping[str, Any]:
     return {"usage": await call.exchange.budgets.usage(by)}
 
 
-def _members(entry: AgentEntry) -> Mapping[str, Any]:
+async def _members(entry: AgentEntry) -> Mapping[str, Any]:
     capabilities = entry.capabilities
+    healthy, last_error = await entry.health()
     return {
         "name": entry.name,
         "kind": entry.settings.kind,
         "description": entry.settings.description,
-        "healthy": entry.healthy,
-        "last_error": entry.last_error or None,
+        "healthy": healthy,
+        "last_error": last_error or None,
         "capabilities": {} if capabilities is None else shapes.encode(capabilities),
     }
 

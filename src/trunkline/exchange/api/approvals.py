@@ -33,8 +33,10 @@ async def list_approvals(call: ApiCall) -> Mapping[str, Any]:
     state = next((known for known in STATES if known == text), None)
     if text is not None and state is None:
         raise ApiRefused(400, f"`state` must be one of {', '.join(f'`{known}`' for known in STATES)}.")
+    session = call.query("session")
+    await call.exchange.switchboard.awaited(None if session is None else [session])
     await call.exchange.switchboard.written()
-    found = await call.exchange.switchboard.approvals.found(state, call.query("session"))
+    found = await call.exchange.switchboard.approvals.found(state, session)
     return {"approvals": [_members(approval) for approval in found]}
 
 
@@ -58,7 +60,12 @@ async def decide(call: ApiCall) -> Mapping[str, Any]:
 
 
 async def _approval(call: ApiCall) -> Approval:
-    found = await call.exchange.switchboard.approvals.get(call.id)
+    switchboard = call.exchange.switchboard
+    found = await switchboard.approvals.get(call.id)
+    if found is not None and found.state == "pending":
+        # It may be about to be closed.
+        await switchboard.awaited([found.session])
+        found = await switchboard.approvals.get(call.id)
     if found is None:
         raise ApiRefused(404, f"There is no approval `{call.id[:80]}` here.")
     return found

@@ -20,7 +20,7 @@ from starlette.responses import Response
 
 from trunkline.base.asgi_answers import Refused, answer
 from trunkline.core.fault_table import form_of
-from trunkline.core.faults import AgentFailed, BudgetExceeded, Fault
+from trunkline.core.faults import BudgetExceeded, Fault
 from trunkline.exchange.approvals import AlreadyDecided, State
 from trunkline.store.database import Conflict, DatabaseGone
 
@@ -71,9 +71,9 @@ def of_fault(fault: Fault) -> ApiRefused:
     status, headers = form_of(fault.kind).http, None
     if isinstance(fault, BudgetExceeded):
         headers = {"Retry-After": str(math.ceil(fault.retry_after or RETRY_SECONDS))}
-    elif isinstance(fault, AgentFailed) and fault.retryable:
-        # It is tried again soon: not a defect of the request, nor one of ours.
-        status, headers = 503, {"Retry-After": str(RETRY_SECONDS)}
+    elif fault.retry_after is not None:
+        # The agent is tried again: not a defect of the request, nor one of ours.
+        status, headers = 503, {"Retry-After": str(math.ceil(fault.retry_after))}
     return ApiRefused(status, str(fault), code=fault.kind, headers=headers)
 
 

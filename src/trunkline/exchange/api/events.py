@@ -21,6 +21,7 @@ from trunkline.core.session import Session
 from trunkline.exchange.api.auth import token_in
 from trunkline.exchange.api.broadcast import Backlog, Broadcast, StreamChunk, piece
 from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint, number
+from trunkline.exchange.api.sessions import row_of
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.live_session import LiveSession
 from trunkline.exchange.people import LOCAL
@@ -302,8 +303,7 @@ async def events(call: ApiCall) -> Any:
     # What a browser has seen since it was given the address.
     if (last := call.request.headers.get("last-event-id")) is not None:
         since = number("`Last-Event-ID`", last.strip(), 0)
-    if await call.exchange.switchboard.row(call.id) is None:
-        raise SessionNotFound(f"There is no session `{call.id[:80]}` here.")
+    await row_of(call)
     return EventStream(call, call.request.app.state.streams, since or 0)
 
 

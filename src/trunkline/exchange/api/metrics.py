@@ -35,7 +35,7 @@ async def _text(call: ApiCall) -> str:
     return "".join(
         [
             _metric("agent_healthy", "gauge", "Whether the last that was heard of an agent was good.",
-                    [({"agent": entry.name}, int(entry.healthy)) for entry in entries]),
+                    [({"agent": entry.name}, (await entry.health())[0]) for entry in entries]),
             _metric("sessions_awake", "gauge", "Sessions that have their agent.", [({}, len(live))]),
             _metric("turns_running", "gauge", "Turns in progress.", [({}, running)]),
             _metric("approvals_pending", "gauge", "Approvals that wait for a person.", [({}, pending)]),

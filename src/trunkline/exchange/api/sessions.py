@@ -74,6 +74,7 @@ async def list_sessions(call: ApiCall) -> Mapping[str, Any]:
     if before is not None and await switchboard.row(before) is None:
         raise SessionNotFound(f"There is no session `{before[:80]}` here. Begin again without `before`.")
     rows = await switchboard.rows(call.query("agent"), limit or LISTED, before)
+    await switchboard.awaited(row.id for row in rows)
     return {"sessions": [_members(row, switchboard.live(row.id)) for row in rows]}
 
 
@@ -146,7 +147,7 @@ def _members(row: SessionRow, live: LiveSession | None) -> Mapping[str, Any]:
 
 
 async def row_of(call: ApiCall) -> SessionRow:
-    """The session that the path names.
+    """The session that the path names. After a start it has been woken, if something waits in it.
 
     Raises:
         SessionNotFound: there is none.
@@ -154,6 +155,7 @@ async def row_of(call: ApiCall) -> SessionRow:
     row = await call.exchange.switchboard.row(call.id)
     if row is None:
         raise SessionNotFound(f"There is no session `{call.id[:80]}` here.")
+    await call.exchange.switchboard.awaited([row.id])
     return row
 
 
