@@ -18,6 +18,7 @@ from trunkline.core.turns import State
 from trunkline.exchange.acts import Act
 from trunkline.exchange.approvals import AlreadyDecided
 from trunkline.exchange.directory import FIRST_DELAY_MS
+from trunkline.exchange.messages import QueuedMessage
 from trunkline.exchange.waking import WOKEN_AT_ONCE
 from trunkline.store.database import DatabaseGone
 from trunkline.store.files import FileStore
@@ -478,3 +479,25 @@ async def test_people_are_told_of_a_question_that_the_last_process_had_no_time_t
     async with world.living() as life:
         assert world.asked == ["t1", "t1"]
         assert (await life.pending()).call_id == "t1"
+
+
+async def test_one_who_is_overtaken_while_a_message_is_taken_in_is_refused_and_may_come_again(tmp_path: Path) -> None:
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
+    async with world.living() as life:
+        live = await life.open()
+        take = life.switchboard.messages.take
+
+        async def overtaken(session: str, message: UserMessage, seq: int) -> QueuedMessage:
+            live.session.submit(UserMessage("wait"))
+            return await take(session, message, seq)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(life.switchboard.messages, "take", overtaken)
+            with pytest.raises(AgentBusy):
+                await life.say(live, "say hello", "m1", when="reject")
+        agent.gate.set()
+        await life.rest(live)
+        assert await life.say(live, "say hello", "m1", when="reject") == 2
+        await life.rest(live)
+    assert agent.heard == ["wait", "say hello"]

@@ -11,6 +11,7 @@ import pytest
 from tests.support import simulated
 from tests.support.exchange_world import CommandedAgent, Life, World
 from trunkline.core.agent import Approve
+from trunkline.core.events import TurnStarted
 from trunkline.core.faults import AgentBusy, AgentFailed, AgentTimeout
 from trunkline.exchange.approvals import Approval
 from trunkline.exchange.lines.brain import ExchangeBrain
@@ -140,3 +141,25 @@ def test_a_session_that_is_removed_ends_the_answer_and_the_next_one_begins_anoth
         assert await thinking.ask("say anew") == "anew"
 
     assert run(tmp_path, scene).ends(SESSION) == ["success"]
+
+
+def test_one_who_leaves_while_the_prompt_is_taken_in_stops_its_own_turn_and_nobody_elses(tmp_path: Path) -> None:
+    outcomes = set()
+    for passes in range(1, 40, 3):
+
+        async def scene(thinking: Thinking, passes: int = passes) -> None:
+            live = await thinking.life.open(SESSION)
+            asked = asyncio.create_task(thinking.ask("sleep 30; say mine"))
+            await asyncio.sleep(passes / 1000)
+            theirs = asyncio.create_task(thinking.life.say(live, "sleep 5; say theirs"))
+            asked.cancel()
+            await asyncio.wait({asked, theirs})
+            await thinking.life.rest(live)
+
+        home = tmp_path / str(passes)
+        home.mkdir()
+        world = run(home, scene)
+        begun = [item.event.message.text for item in world.log(SESSION) if isinstance(item.event, TurnStarted)]
+        whose = ["theirs" if "theirs" in text else "mine" for text in begun]
+        outcomes.add(tuple(zip(whose, world.ends(SESSION), strict=True)))
+    assert outcomes == {(("theirs", "success"),), (("mine", "cancelled"), ("theirs", "success"))}

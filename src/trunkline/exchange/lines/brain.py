@@ -50,14 +50,15 @@ class ExchangeBrain:
         # The contract is in each message: agents have no one way to be told something for all of a session, and some
         # forget what was said long ago.
         message = UserMessage(f"{prompt.system}\n\n{prompt.user}", id=new_id(), sender=self._person)
-        hearing = self._hearing = _Hearing(message, AnswerSink(lambda: session.stop(self._person)))
+        hearing = self._hearing = _Hearing(message, AnswerSink(lambda: self._stop(session, hearing.turn)))
         session.attach(hearing)
+        submitting = asyncio.create_task(self._board.submit(live, message, "reject"), name="a runner's prompt")
         try:
-            await self._board.submit(live, message, "reject")
+            await asyncio.shield(submitting)
             await self._heard(session, hearing)
         except asyncio.CancelledError:
-            if not session.waiting:
-                session.stop(self._person)
+            # The message may be taken in only after this.
+            submitting.add_done_callback(lambda done: self._left(session, done))
             raise
         finally:
             session.detach(hearing)
@@ -68,6 +69,16 @@ class ExchangeBrain:
         """Leave the session, which stays."""
         self._live = None
         await self._seat.aclose()
+
+    def _left(self, session: Session, submitting: asyncio.Task[int]) -> None:
+        """Nobody waits for an answer any more, unless a person is asked."""
+        if not submitting.cancelled() and submitting.exception() is None and not session.waiting:
+            self._stop(session, submitting.result())
+
+    def _stop(self, session: Session, turn: int) -> None:
+        """Stop a turn of ours, and nobody else's."""
+        if session.turn == turn:
+            session.stop(self._person)
 
     async def _joined(self) -> LiveSession:
         """The session, kept at work until `close`."""
@@ -107,7 +118,7 @@ class ExchangeBrain:
                 async with asyncio.timeout(None if asks else left):
                     await hearing.news.wait()
             except TimeoutError:
-                session.stop(self._person)
+                self._stop(session, hearing.turn)
                 told = f"The agent `{self._agent}` gave no complete answer within {self._seconds:g} s."
                 raise AgentTimeout(told) from None
             if not asks:
@@ -124,14 +135,15 @@ class _Hearing:
         self.news = asyncio.Event()
         self.removed = False
         self._message = message
-        self._turn = 0
+        self.turn = 0
+        """Its number, once it has begun."""
 
     def show(self, envelopes: Sequence[Envelope]) -> None:
         for envelope in envelopes:
             event = envelope.event
             if isinstance(event, TurnStarted) and event.message.id == self._message.id:
-                self._turn = envelope.turn
-        self.answer.show([envelope for envelope in envelopes if envelope.turn == self._turn])
+                self.turn = envelope.turn
+        self.answer.show([envelope for envelope in envelopes if envelope.turn == self.turn])
         self.news.set()
 
     async def drain(self) -> None:
