@@ -501,3 +501,25 @@ async def test_one_who_is_overtaken_while_a_message_is_taken_in_is_refused_and_m
         assert await life.say(live, "say hello", "m1", when="reject") == 2
         await life.rest(live)
     assert agent.heard == ["wait", "say hello"]
+
+
+async def test_a_steered_message_is_called_begun_only_once_the_log_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "wait")
+        await until(lambda: agent.heard)
+        began, logged = life.switchboard.messages.began, []
+
+        async def noted(session: str, turn: int, message: UserMessage) -> None:
+            logged.append("Steered" in world.kinds("s1"))
+            await began(session, turn, message)
+
+        monkeypatch.setattr(life.switchboard.messages, "began", noted)
+        await life.say(live, "by the way", "m1", when="steer")
+        assert logged == [True]
+        agent.gate.set()
+        await life.rest(live)

@@ -34,13 +34,17 @@ Make = Callable[[str, dict[str, Any]], Awaitable[Agent]]
 class AgentEntry:
     """One agent: its settings, the agent itself once it was created, and its health."""
 
-    def __init__(self, settings: AgentSettings, make: Make, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, settings: AgentSettings, make: Make, clock: Callable[[], int], clean: Callable[[str], str] = str
+    ) -> None:
+        """`clean` takes secrets out of a text."""
         self.settings = settings
         self.healthy = True
         """Whether it succeeded the last time it was used."""
         self.last_error = ""
         self._make = make
         self._clock = clock
+        self._clean = clean
         self._agent: Agent | None = None
         self._making = asyncio.Lock()
         self.options = {**settings.options, "workspace": settings.workspace}
@@ -130,6 +134,8 @@ class AgentEntry:
 
         Not if the reason lies in the conversation: a log that cannot be read, or a directory of its own that is gone.
         """
+        # Everybody is told, and it may repeat what a program said that has the agent's secrets.
+        fault.say(message=self._clean(fault.message), hint=None if fault.hint is None else self._clean(fault.hint))
         own = workspace is not None and workspace != os.path.realpath(os.path.expanduser(self.settings.workspace))
         if isinstance(fault, SessionDamaged | SessionHeld) or (own and not os.path.isdir(workspace or "")):
             return
@@ -145,10 +151,19 @@ class AgentEntry:
 class Directory:
     """All agents."""
 
-    def __init__(self, agents: Mapping[str, AgentSettings], make: Make, clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        agents: Mapping[str, AgentSettings],
+        make: Make,
+        clock: Callable[[], int],
+        clean: Callable[[str], str] = str,
+    ) -> None:
+        """`clean` takes secrets out of a text."""
         self._make = make
         self._clock = clock
-        self._entries = {name: AgentEntry(settings, make, clock) for name, settings in agents.items()}
+        self._clean = clean
+        self._entries: dict[str, AgentEntry] = {}
+        self.take_up(agents)
 
     @property
     def entries(self) -> tuple[AgentEntry, ...]:
@@ -175,7 +190,7 @@ class Directory:
         for name, settings in agents.items():
             known = old.get(name)
             if known is None or known.settings != settings:
-                known = AgentEntry(settings, self._make, self._clock)
+                known = AgentEntry(settings, self._make, self._clock, self._clean)
             self._entries[name] = known
 
 

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from tests.exchange.api_world import world
+from tests.support.exchange_world import SECRET
 from tests.support.loop import until
 from trunkline.core.agent import Agent
 from trunkline.core.events import TurnEnded
+from trunkline.core.faults import ConfigError
 from trunkline.core.usage import Usage
 from trunkline.exchange.api import agents
 
@@ -40,6 +42,22 @@ async def test_one_whose_workspace_is_missing_is_not_healthy_until_it_is_back(tm
         assert 'agent_healthy{agent="echo"} 0' in (await net.get("/metrics")).text
         (tmp_path / "workspace").mkdir()
         assert await echo() == (True, None)
+
+
+async def test_secrets_in_what_is_wrong_with_an_agent_are_told_to_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failing(name: str, options: dict[str, Any]) -> Agent:
+        raise ConfigError(f"The program said: bad key {SECRET}.", hint=f"Change {SECRET}.")
+
+    async with world(tmp_path) as net:
+        net.exchange.redactor.learn((SECRET,))
+        monkeypatch.setattr(net.exchange.directory.find("echo"), "_make", failing)
+        answers = [await net.post("/api/sessions", {"agent": "echo"}) for _ in range(2)]
+        assert [answer.status_code for answer in answers] == [400, 503]
+        answers.append(await net.get("/api/agents", "observer"))
+        assert all("The program said: bad key" in answer.text for answer in answers)
+        assert not any(SECRET in answer.text for answer in answers)
 
 
 async def test_one_that_takes_long_to_make_does_not_hold_up_the_list(
