@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ from trunkline.core.events import Failed
 from trunkline.core.faults import BudgetExceeded
 from trunkline.exchange.forking import fork
 from trunkline.exchange.settings import AgentBudget
+from trunkline.exchange.tally import Tallies, Tally, UncountedTurn
 from trunkline.models.prices import Price
 from trunkline.models.providers import ModelSettings
 from trunkline.store.database import DatabaseGone
+from trunkline.store.files import FileStore
 
 HOUR_MS = 3_600_000
 
@@ -172,3 +175,20 @@ async def test_new_limits_that_cannot_be_taken_up_whole_change_nothing(tmp_path:
 
 async def _gone(work: object) -> None:
     raise DatabaseGone("the disk is full")
+
+
+async def test_a_turn_in_progress_is_not_counted_by_who_catches_up_though_it_ends_meanwhile(tmp_path: Path) -> None:
+    world = World(tmp_path, agent=CommandedAgent())
+    async with world.living() as life:
+        live = await life.open()
+        for text in ("say one", "say two"):
+            await life.say(live, text)
+        await life.rest(live)
+        await life.database.write(lambda tx: tx.execute("UPDATE tally SET ended = 0"))
+        counted: list[int] = []
+
+        async def count(so_far: Tally, ends: Sequence[UncountedTurn]) -> None:
+            counted.extend(end.turn for end in ends)
+
+        await Tallies(life.database, FileStore(world.sessions)).catch_up("s1", count, but=2)
+        assert counted == [1]

@@ -11,7 +11,7 @@ from tests.support import simulated
 from tests.support.exchange_world import SECRET, CommandedAgent, World
 from tests.support.loop import until
 from trunkline.core.agent import Approve, Deny
-from trunkline.core.events import Failed, ToolAnswered
+from trunkline.core.events import Failed, ToolAnswered, UserMessage
 from trunkline.exchange.approvals import AlreadyDecided
 from trunkline.exchange.settings import AgentBudget
 from trunkline.exchange.switchboard import CANNOT_CONTINUE, CANNOT_RUN
@@ -128,3 +128,52 @@ async def slow_people(home: Path) -> None:
 
 def test_a_turns_time_passes_while_the_agent_works_and_not_while_people_think(tmp_path: Path) -> None:
     simulated.run(slow_people(tmp_path))
+
+
+async def test_a_turn_is_counted_as_begun_before_its_message_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, agent=CommandedAgent())
+    async with world.living() as life:
+        live = await life.open()
+        order: list[str] = []
+        counted, begun = live.meter.turn_began, life.switchboard.messages.began
+
+        async def turn_began(turn: int) -> None:
+            await counted(turn)
+            order.append("counted")
+
+        async def began(session: str, turn: int, message: UserMessage) -> None:
+            order.append("begun")
+            await begun(session, turn, message)
+
+        monkeypatch.setattr(live.meter, "turn_began", turn_began)
+        monkeypatch.setattr(life.switchboard.messages, "began", began)
+        await life.say(live, "say hello")
+        await life.rest(live)
+        # Wherever the process dies, one of the two rows tells that there is something to do.
+        assert order == ["counted", "begun"]
+
+
+async def test_the_time_of_one_turn_does_not_end_the_next(tmp_path: Path) -> None:
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "wait")
+        await until(lambda: agent.heard)
+        # As when the end of the earlier turn is still on its way to the disk.
+        live._timed = 0
+        live._late()
+        agent.gate.set()
+        await life.rest(live)
+    assert world.ends("s1") == ["success"]
+
+
+async def test_a_session_in_which_a_message_is_being_taken_in_is_not_idle(tmp_path: Path) -> None:
+    world = World(tmp_path, agent=CommandedAgent())
+    async with world.living() as life:
+        live = await life.open()
+        assert live.is_idle
+        async with live.sending:
+            assert not live.is_idle

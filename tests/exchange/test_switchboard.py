@@ -12,15 +12,17 @@ from tests.support import simulated
 from tests.support.exchange_world import CommandedAgent, World
 from tests.support.loop import until
 from trunkline.core.agent import Approve, Deny
-from trunkline.core.events import TurnStarted, UserMessage
+from trunkline.core.events import Envelope, ModeChanged, TurnStarted, UserMessage
 from trunkline.core.faults import AgentBusy, AgentFailed, ConfigError, SessionDamaged, SessionExists, SessionNotFound
 from trunkline.core.turns import State
 from trunkline.exchange.acts import Act
 from trunkline.exchange.approvals import AlreadyDecided
 from trunkline.exchange.directory import FIRST_DELAY_MS
 from trunkline.exchange.messages import QueuedMessage
+from trunkline.exchange.session_rows import SessionRow, SessionRows
 from trunkline.exchange.waking import WOKEN_AT_ONCE
 from trunkline.store.database import DatabaseGone
+from trunkline.store.filelog import FileLog
 from trunkline.store.files import FileStore
 
 
@@ -523,3 +525,48 @@ async def test_a_steered_message_is_called_begun_only_once_the_log_has_it(
         assert logged == [True]
         agent.gate.set()
         await life.rest(live)
+
+
+async def test_a_session_that_is_taken_up_again_at_the_last_moment_is_not_let_go_of(tmp_path: Path) -> None:
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
+    async with world.living() as life:
+        live = await life.open()
+        async with life.switchboard._doors.alone("s1"):
+            leaving = asyncio.create_task(life.switchboard._let_go(live))
+            await life.say(live, "wait")
+            await until(lambda: agent.heard)
+        await leaving
+        assert life.switchboard.live("s1") is live
+        agent.gate.set()
+        await life.rest(live)
+    assert world.ends("s1") == ["success"]
+
+
+async def test_who_reads_a_session_at_work_reads_all_of_it(tmp_path: Path) -> None:
+    world = World(tmp_path, agent=CommandedAgent())
+    async with world.living() as life:
+        live = await life.open()
+        live.session.set_mode("yolo")
+        (event,) = [item for item in life.switchboard.peek("s1").records if isinstance(item, Envelope)]
+        assert isinstance(event.event, ModeChanged)
+
+
+async def test_a_copied_log_is_on_the_disk_before_its_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(tmp_path, agent=CommandedAgent())
+    order = []
+    sync, insert = FileLog.sync, SessionRows.insert
+
+    async def synced(log: FileLog) -> None:
+        order.append("log")
+        await sync(log)
+
+    async def inserted(rows: SessionRows, row: SessionRow, turns: int = 0) -> None:
+        order.append("row")
+        await insert(rows, row, turns)
+
+    async with world.living() as life:
+        monkeypatch.setattr(FileLog, "sync", synced)
+        monkeypatch.setattr(SessionRows, "insert", inserted)
+        await life.switchboard.adopt("agent", str(tmp_path), "ana", iter(()))
+        assert order == ["log", "row"]

@@ -54,7 +54,7 @@ async def test_secrets_in_what_is_wrong_with_an_agent_are_told_to_nobody(
         net.exchange.redactor.learn((SECRET,))
         monkeypatch.setattr(net.exchange.directory.find("echo"), "_make", failing)
         answers = [await net.post("/api/sessions", {"agent": "echo"}) for _ in range(2)]
-        assert [answer.status_code for answer in answers] == [400, 503]
+        assert [answer.status_code for answer in answers] == [503, 503]
         answers.append(await net.get("/api/agents", "observer"))
         assert all("The program said: bad key" in answer.text for answer in answers)
         assert not any(SECRET in answer.text for answer in answers)
