@@ -32,7 +32,7 @@ EXIT_FAILED = 1
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @explained
 def command(config: str | None, as_json: bool) -> None:
-    """Say what is wrong with an exchange, and the command that mends it.
+    """List what is wrong with an exchange, each problem with the command that fixes it.
 
     Looks at the file, the packages, the home, the address, and at whether each agent could answer here. Nothing is
     started, and nobody is asked anything.

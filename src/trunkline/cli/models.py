@@ -93,7 +93,7 @@ def list_models(wide: bool, as_json: bool) -> None:
 @_json
 @explained
 def pull(name: str, given: tuple[str, ...], as_json: bool) -> None:
-    """Fetch the model NAME, or go on with what was begun.
+    """Download the model NAME, or continue an interrupted download.
 
     NAME is built in, or `OWNER/REPOSITORY[:FILE]` on a hub. FILE is a GGUF or ONNX file, or a quantisation such as
     `Q8_0`; without it a sensible one is chosen, and said. `HF_TOKEN` opens what is private or gated.

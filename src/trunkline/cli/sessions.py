@@ -313,11 +313,13 @@ def fork(session: str, at: int | None, as_json: bool) -> None:
 
 @command.command("handover")
 @_in_exchange
-@click.option("--to", metavar="AGENT", required=True, help="Who goes on.", shell_complete=value_completion.agents)
+@click.option(
+    "--to", metavar="AGENT", required=True, help="The agent that continues it.", shell_complete=value_completion.agents
+)
 @_as_json
 @explained
 def handover(session: str, to: str, as_json: bool) -> None:
-    """Let another agent go on with SESSION of the exchange that runs here.
+    """Let another agent continue SESSION of the exchange that runs here.
 
     It gets what was said, what tools returned and which files were touched, in a new session; the old one stays. Prints
     `{"id", "agent"}` of the new session.

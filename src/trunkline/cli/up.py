@@ -84,7 +84,7 @@ TRIALS = (
 @click.option("--tour", is_flag=True, help="Show a conversation between an agent and its host instead, and end.")
 @click.option("--json", "as_json", is_flag=True, help="With `--tour`: print the conversation as JSON lines.")
 def command(config: str | None, tour: bool, as_json: bool) -> None:
-    """Run everything there is, on embedded defaults: a living network, with pages for your browser, and local models.
+    """Run a demonstration of everything: a live network with pages for your browser, and local models.
 
     A chain in this process with a contract on it, an agent social network, and one scripted agent that tests the
     contract, posts what it finds and asks you a question. Beside them a Tryll server with graph agents on local models;

@@ -23,7 +23,7 @@ from trunkline.cli.explained import explained
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 @explained
 def command(by: str, as_json: bool) -> None:
-    """Show what the agents of the exchange that runs here have used: turns, tokens, dollars, and of their budgets.
+    """Show what the agents of the exchange that runs here have used: turns, tokens, dollars, and budgets.
 
     \b
     Examples:
