@@ -100,6 +100,8 @@ def test_the_command_to_go_on_names_what_the_session_needs() -> None:
     options = ChatOptions(agent="scripted", script="my script.yaml", model="m")
     command = "trunkline chat scripted --script 'my script.yaml' --model m --resume abc"
     assert resume_command(options, "abc") == command
+    attached = ChatOptions(agent="helper", model="m", attach=True)
+    assert resume_command(attached, "abc") == "trunkline chat helper --attach --resume abc"
 
 
 @pytest.mark.parametrize(

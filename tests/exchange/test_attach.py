@@ -43,8 +43,8 @@ async def test_a_session_is_named_and_joined_by_its_name(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("header", "why"),
     [
-        (HERE, "No agent was named. The agents are a, b."),
-        (HERE.replace(agent="c"), "There is no agent `c` here."),
+        (HERE, "No agent was named. The agents are `a`, `b`."),
+        (HERE.replace(agent="c"), "There is no agent `c` here. The agents are `a`, `b`."),
         (HERE.replace(resume="gone"), "There is no session `gone` in the exchange."),
         (HERE.replace(resume="latest"), "There is no session `latest`"),
         (HERE.replace(agent="a", workspace="/not/there"), "The workspace `/not/there` is not a directory."),

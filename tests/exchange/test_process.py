@@ -220,6 +220,26 @@ async def test_a_file_that_is_saved_is_taken_up_by_itself(tmp_path: Path) -> Non
         assert await world.agents() == ["e", "f"]
 
 
+async def test_a_file_that_is_moved_away_is_told_once_and_loaded_when_it_is_back(tmp_path: Path) -> None:
+    async with running(tmp_path, watch_seconds=0.01) as world:
+        world.path.rename(tmp_path / "moved.toml")
+        assert "is gone" in await world.heard()
+        assert await world.agents() == ["e"]
+        (tmp_path / "moved.toml").rename(world.path)
+        world.write(FILE.replace("agents.e", "agents.f"))
+        assert "was loaded" in await world.heard()
+        assert await world.agents() == ["f"]
+
+
+async def test_it_says_how_to_talk_to_it_where_commands_find_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(tmp_path) as world:
+        assert world.process.trial == f"curl {world.process.where}/livez"
+        monkeypatch.chdir(tmp_path)
+        assert world.process.trial == "trunkline chat e --attach"
+
+
 async def test_a_package_that_is_missing_is_told_with_the_same_extra_as_the_doctors_and_makes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

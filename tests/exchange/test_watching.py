@@ -33,8 +33,11 @@ def test_a_file_that_is_gone_is_no_news_and_one_that_comes_back_changed_is() -> 
     marks = Marks()
     file = WatchedFile("x", marks)
     marks.now = None
-    assert not file.look()
-    assert not file.look()
+    gone = []
+    for _ in range(4):
+        assert not file.look()
+        gone.append(file.is_just_gone)
+    assert gone == [False, True, False, False]
     marks.now = (2, 1, 9)
     assert not file.look()
     assert file.look()

@@ -46,7 +46,7 @@ SUMMARIES = {
     "agentproc": "Run command-line agents, or be one.",
     "approvals": "See what agents ask for, and answer.",
     "bridge": "Put agents into chats such as Telegram, or a terminal.",
-    "up": "Run everything: a network with an agent at work.",
+    "up": "Run an exchange, or a demonstration of everything.",
     "chat": "Talk to an agent in the terminal.",
     "config": "Show and check what is configured, and by whom.",
     "conform": "Test any implementation of a wire.",
@@ -135,6 +135,7 @@ def app() -> None:
     \b
     trunkline up                                          see it work
     trunkline chat                                        talk to a coding agent
+    trunkline up --config trunkline.toml                  agents that people and programs share
     trunkline agent --json-stream --agent echo            an agent for a host program
     trunkline agentproc run --profile P --message M       any command-line agent
     trunkline bridge run telegram                         any agent in a chat

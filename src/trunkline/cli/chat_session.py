@@ -248,7 +248,9 @@ class TerminalSession:
 def resume_command(options: ChatOptions, session_id: str) -> str:
     """What to type to go on with a session. An address with a key in it is not repeated: people copy what they see."""
     words = [*options.command, *([options.agent] if options.agent else [])]
-    for name in ("script", "provider", "model", "base_url", "profile", "workspace"):
+    # The exchange's file sets what answers there.
+    given = ("workspace",) if options.attach else ("script", "provider", "model", "base_url", "profile", "workspace")
+    for name in given:
         value = getattr(options, name)
         if value is not None:
             words += [f"--{name.replace('_', '-')}", "URL" if any(url_secrets(value)) else value]

@@ -137,6 +137,5 @@ async def joined(exchange: Exchange, header: AttachHeader) -> LiveSession:
 def _only_agent(exchange: Exchange) -> str:
     names = [entry.name for entry in exchange.directory.entries]
     if len(names) != 1:
-        known = f"The agents are {', '.join(names)}." if names else "The exchange has no agents."
-        raise ConfigError("No agent was named.", hint=known)
+        raise ConfigError("No agent was named.", hint=exchange.directory.names_in_words)
     return names[0]

@@ -170,6 +170,13 @@ class Directory:
         """In the order of the configuration."""
         return tuple(self._entries.values())
 
+    @property
+    def names_in_words(self) -> str:
+        """Which agents there are, as a sentence."""
+        if not self._entries:
+            return "The exchange has no agents."
+        return f"The agents are {', '.join(f'`{name}`' for name in self._entries)}."
+
     def __contains__(self, name: str) -> bool:
         return name in self._entries
 
@@ -181,7 +188,8 @@ class Directory:
         """
         entry = self._entries.get(name)
         if entry is None:
-            raise UnknownAgent(f"There is no agent `{name}` here.{suggestion(name, list(self._entries))}")
+            known = suggestion(name, list(self._entries)) or f" {self.names_in_words}"
+            raise UnknownAgent(f"There is no agent `{name}` here.{known}")
         return entry
 
     def take_up(self, agents: Mapping[str, AgentSettings]) -> None:

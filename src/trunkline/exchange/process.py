@@ -21,7 +21,7 @@ from trunkline.base import asgi, local_socket
 from trunkline.base.config_file import ConfigFileError, read_toml
 from trunkline.base.config_problems import Problem
 from trunkline.base.environ_secrets import withhold
-from trunkline.base.exchange_home import API_SOCKET, default_home
+from trunkline.base.exchange_home import API_SOCKET, find_home
 from trunkline.base.extras import missing
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.starting import cannot_listen, lacks_package
@@ -85,9 +85,9 @@ class ExchangeProcess:
 
     @property
     def trial(self) -> str:
-        """A command that tries it: where nobody has a token, without one."""
+        """A command that tries it: it needs no token if it finds the home from where the exchange was started."""
         settings = None if self._exchange is None else self._exchange.settings
-        if settings is not None and not settings.people and settings.agents and settings.home == default_home():
+        if settings is not None and settings.agents and settings.home == _home_here():
             return f"trunkline chat {next(iter(settings.agents))} --attach"
         return f"curl {self.where}/livez"
 
@@ -207,6 +207,8 @@ class ExchangeProcess:
                     self._asked.clear()
                     waits[1] = asyncio.create_task(self._asked.wait(), name="watch")
                 elif ending.is_set() or not self._file.look():
+                    if self._file.is_just_gone:
+                        self._say(f"`{self._path}` is gone. Nothing changes; it will be loaded when it is back.")
                     continue
                 await self._reload_or_say()
         finally:
@@ -219,6 +221,14 @@ class ExchangeProcess:
             await self.reload()
         except (Fault, DatabaseGone) as error:
             self._say(f"`{self._path}` was not loaded, and nothing changes:\n{error}")
+
+
+def _home_here() -> str | None:
+    """Where commands in this directory look for an exchange."""
+    try:
+        return find_home()
+    except ConfigFileError:
+        return None
 
 
 def _local(home: str) -> socket.socket:

@@ -102,8 +102,13 @@ def test_what_waits_already_is_asked_when_one_attaches_and_who_types_is_shown(ho
 
 def test_the_sessions_of_the_exchange_are_listed_and_resumed(home: Path) -> None:
     with running(home, a=echo(home), b=echo(home)) as beside:
+        with ChatTerminal("a", "--attach", "--session-id", "first") as chat:
+            chat.say("Is the bridge open?")
+            chat.sees("Is the bridge open?")
+            chat.wait_for_prompt()
         with ChatTerminal("a", "--attach", "--session-id", "s") as chat:
             chat.say("/sessions")
+            chat.sees("a: Is the bridge open?")
             chat.sees("(this one)", "b: t")
             chat.say("/resume t")
             chat.sees("Session t, 0 turns so far.")

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol, get_args
 
 from rich.text import Text
 
+from trunkline.base import exchange_home
 from trunkline.base.printable import printable
 from trunkline.base.vocabulary import Mode
-from trunkline.cli import shelf
+from trunkline.cli import local_exchange, shelf
 from trunkline.cli.terminal.calls import one_line
 from trunkline.cli.terminal.view import View
 from trunkline.cli.transcript import tokens, when
 from trunkline.core.agent import SetOptions
-from trunkline.core.events import Envelope, TurnStarted
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.grants import Grant
 from trunkline.core.log import SessionInfo
@@ -24,8 +23,6 @@ from trunkline.core.session import Session
 MODES: tuple[Mode, ...] = get_args(Mode)
 #: As many sessions as one looks through; `trunkline sessions list` has them all.
 LISTED_SESSIONS = 15
-#: Records at the beginning of a session among which its first message is.
-FIRST_RECORDS = 20
 #: Resellers offer hundreds.
 LISTED_MODELS = 60
 
@@ -132,10 +129,13 @@ async def _sessions(chat: Chat, argument: str) -> None:
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2))
+    place = None if elsewhere is None else exchange_home.sessions_dir(local_exchange.home())
     for number, info in enumerate(found, 1):
         here = info.id == chat.session.id
         style = "bold" if here else ""
-        title = "(this one)" if here else _title(info.id) if elsewhere is None else f"{info.agent}: {info.id}"
+        title = "(this one)" if here else one_line(shelf.glance(info, place).title) or info.id
+        if place is not None and not here:
+            title = f"{info.agent}: {title}"
         table.add_row(
             Text(str(number), "cyan"),
             Text(when(info.updated)[:-3], "dim"),
@@ -246,7 +246,7 @@ async def _trace(chat: Chat, argument: str) -> None:
 COMMANDS: dict[str, tuple[str, str, Handler]] = {
     "help": ("", "lists these commands", _help),
     "clear": ("", "begins a new session; this one is kept", _clear),
-    "sessions": ("", "lists the sessions of this directory", _sessions),
+    "sessions": ("", "lists the sessions of this directory, or of the exchange", _sessions),
     "resume": ("[ID]", "continues another session", _resume),
     "mode": ("[MODE]", "shows or changes what may be done unasked", _mode),
     "grants": ("[revoke N]", "shows what needs no approval, or takes a part of it back", _grants),
@@ -327,16 +327,3 @@ def _chosen_there(argument: str, found: Sequence[SessionInfo]) -> str:
     numbered = {str(number): info.id for number, info in enumerate(found, 1)}
     begins = [info.id for info in found if info.id.startswith(argument)]
     return numbered.get(argument) or (begins[0] if len(begins) == 1 else argument)
-
-
-def _title(session: str) -> str:
-    """What a session began with."""
-    try:
-        for number, record in enumerate(shelf.read(session).records):
-            if isinstance(record, Envelope) and isinstance(record.event, TurnStarted):
-                return one_line(record.event.message.text) or "(nothing)"
-            if number > FIRST_RECORDS:
-                break
-    except (Fault, OSError):
-        pass
-    return os.path.basename(session)
