@@ -153,7 +153,7 @@ async def test_an_agent_that_crashes_is_told_and_the_next_message_is_answered(st
         stage.platform.says("hello")
         await stage.asked()
         stage.agent.crash(RuntimeError("boom"))
-        await stage.sees("**Error**: RuntimeError: boom")
+        await stage.sees("**Error**: The agent failed. Its log says why.")
         await stage.exchange("again", "fine")
 
 

@@ -1,21 +1,141 @@
-"""The agents of an exchange: a program that dies is started again, and its health is told; others do not notice."""
+"""The agents of an exchange, by name: made when they are first needed, and again after a rest if that failed. A program
+that dies is started again, and its health is told; others do not notice.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.attached import echo, exchange
+from tests.support.exchange_world import NOON, CommandedAgent
 from tests.support.misbehaving import argv
 from trunkline.base import backoff
+from trunkline.core.agent import Agent
 from trunkline.core.events import Envelope, Failed, Notice, TextDelta, TurnEnded, UserMessage
+from trunkline.core.faults import AgentCrashed, ConfigError, SessionDamaged, UnknownAgent
+from trunkline.exchange.directory import FIRST_DELAY_MS, LONGEST_DELAY_MS, AgentEntry, Directory
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.live_session import LiveSession
 from trunkline.exchange.settings import AgentSettings
 
-pytestmark = pytest.mark.process
+
+class Maker:
+    """Makes agents, or fails to, at times that are told."""
+
+    def __init__(self, **agents: str) -> None:
+        self.now = NOON
+        self.made: list[str] = []
+        self.problem: Exception | None = None
+        settings = {name: AgentSettings(name, agent, "/") for name, agent in agents.items()}
+        self.directory = Directory(settings, self.make, lambda: self.now)
+
+    async def make(self, name: str, options: dict[str, Any]) -> Agent:
+        await asyncio.sleep(0)
+        self.made.append(name)
+        if self.problem is not None:
+            raise self.problem
+        return CommandedAgent()
+
+
+async def test_an_agent_is_made_once_when_it_is_first_needed() -> None:
+    maker = Maker(helper="echo", other="coder")
+    entry = maker.directory.find("helper")
+    assert (entry.capabilities, maker.made) == (None, [])
+    agents = await asyncio.gather(*(entry.agent() for _ in range(10)))
+    assert maker.made == ["echo"]
+    assert all(agent is agents[0] for agent in agents)
+    assert entry.capabilities is not None
+
+
+def test_a_name_that_nobody_has_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(UnknownAgent, match=r"`helpr`.*`helper`"):
+        Maker(helper="echo").directory.find("helpr")
+
+
+async def test_one_that_cannot_be_made_is_tried_again_later_and_later() -> None:
+    maker = Maker(helper="echo")
+    entry = maker.directory.find("helper")
+    maker.problem = ConfigError("It is ill.")
+    delay = FIRST_DELAY_MS
+    for _ in range(12):
+        with pytest.raises(ConfigError, match=r"^It is ill\.$") as failed:
+            await entry.agent()
+        assert failed.value.retry_after == delay / 1000
+        maker.now += delay - 1
+        with pytest.raises(ConfigError, match=r"next try is in 0\.0 s: It is ill\.") as failed:
+            # Nobody asked it again.
+            await entry.agent()
+        assert (failed.value.retry_after, failed.value.retryable) == (0.001, False)
+        maker.now += 1
+        delay = min(2 * delay, LONGEST_DELAY_MS)
+    assert len(maker.made) == 12
+    assert (entry.healthy, entry.last_error) == (False, "It is ill.")
+    maker.problem = None
+    await entry.agent()
+    entry.worked()
+    assert entry.healthy
+
+
+async def test_those_who_waited_while_it_could_not_be_made_do_not_each_try_again_at_once() -> None:
+    maker = Maker(helper="echo")
+    maker.problem = ConfigError("It is ill.")
+    entry = maker.directory.find("helper")
+    found = await asyncio.gather(*(entry.agent() for _ in range(10)), return_exceptions=True)
+    assert maker.made == ["echo"]
+    assert sum("next try is in" in str(each) for each in found if isinstance(each, ConfigError)) == 9
+
+
+def test_what_is_wrong_with_one_conversation_is_not_held_against_the_agent(tmp_path: Path) -> None:
+    entry = AgentEntry(AgentSettings("helper", "echo", str(tmp_path)), Maker().make, lambda: NOON)
+    entry.could_not_open(SessionDamaged("Its log is damaged."), str(tmp_path))
+    entry.could_not_open(ConfigError("The directory is gone."), str(tmp_path / "gone"))
+    assert entry.healthy
+    for number, place in enumerate((str(tmp_path), None)):
+        entry.could_not_open(ConfigError(f"It is ill {number}."), place)
+        assert (entry.healthy, entry.last_error) == (False, f"It is ill {number}.")
+        entry.worked()
+
+
+def test_the_agents_own_directory_that_is_gone_is_held_against_it(tmp_path: Path) -> None:
+    entry = AgentEntry(AgentSettings("helper", "echo", str(tmp_path / "gone")), Maker().make, lambda: NOON)
+    entry.could_not_open(ConfigError("The directory is gone."), str(tmp_path / "gone"))
+    assert not entry.healthy
+
+
+async def test_what_one_conversation_could_not_be_opened_for_another_may_be_opened_for_later() -> None:
+    entry = Maker(helper="echo").directory.find("helper")
+    await entry.agent()
+    entry.could_not_open(ConfigError("It is ill."))
+    with pytest.raises(ConfigError, match="next try is in") as failed:
+        await entry.agent()
+    assert failed.value.retryable
+
+
+async def test_one_that_raises_anything_when_it_is_made_is_as_ill_as_others() -> None:
+    maker = Maker(helper="echo")
+    maker.problem = ZeroDivisionError("by zero")
+    entry = maker.directory.find("helper")
+    for _ in range(2):
+        with pytest.raises(AgentCrashed, match="ZeroDivisionError: by zero"):
+            await entry.agent()
+    assert (entry.healthy, entry.last_error, len(maker.made)) == (False, "ZeroDivisionError: by zero", 1)
+
+
+def test_new_settings_replace_only_the_agents_that_changed() -> None:
+    maker = Maker(stays="echo", changes="echo", goes="echo")
+    stays, changes = maker.directory.find("stays"), maker.directory.find("changes")
+    maker.directory.take_up(
+        {name: AgentSettings(name, agent, "/") for name, agent in (("changes", "coder"), ("stays", "echo"))}
+    )
+    assert maker.directory.find("stays") is stays
+    assert maker.directory.find("changes") is not changes
+    assert "goes" not in maker.directory
+    assert [entry.name for entry in maker.directory.entries] == ["changes", "stays"]
 
 
 def program(home: Path, habit: str) -> AgentSettings:
@@ -31,6 +151,7 @@ async def say(running: Exchange, live: LiveSession, text: str) -> list[Envelope]
     return [each for each in live.session.read(before, live.session.seq) if isinstance(each, Envelope)]
 
 
+@pytest.mark.process
 async def test_a_program_that_dies_in_each_turn_is_started_again_later_and_later_and_others_do_not_notice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

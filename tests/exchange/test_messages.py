@@ -9,7 +9,8 @@ import pytest
 
 from tests.support.exchange_world import NOON
 from trunkline.core.events import UserMessage
-from trunkline.exchange.messages import KEEP_MS, Messages, storable
+from trunkline.exchange import messages as messages_module
+from trunkline.exchange.messages import FORGOTTEN_AT_ONCE, KEEP_MS, Messages, storable
 from trunkline.exchange.schema import FORM
 from trunkline.exchange.session_rows import SessionRow, SessionRows
 from trunkline.store.database import Conflict, Database
@@ -83,6 +84,24 @@ async def test_ids_are_forgotten_after_a_week_but_not_those_of_messages_that_wai
     await messages.take("s1", UserMessage("later", id="later"), 0)
     assert await messages.find("s1", "begun") is None
     assert await messages.find("s1", "waits") is not None
+
+
+async def test_old_ones_of_every_session_are_forgotten_a_few_at_a_time_and_without_a_look_at_the_others(
+    database: Database,
+) -> None:
+    now = NOON
+    messages = Messages(database, lambda: now)
+    for number in range(FORGOTTEN_AT_ONCE + 1):
+        message = UserMessage("old", id=f"m{number}")
+        await messages.take("s1", message, 0)
+        await messages.began("s1", number, message)
+    now += KEEP_MS + 1
+    await messages.take("s2", UserMessage("later", id="later"), 0)
+    left = await database.read(lambda tx: tx.all("SELECT msg_id FROM message WHERE session = 's1'"))
+    assert len(left) == 1
+    plan = await database.read(lambda tx: tx.all(f"EXPLAIN QUERY PLAN {messages_module._FORGET}", (now, 1)))
+    assert any("message_begun" in str(row["detail"]) for row in plan)
+    assert not any(str(row["detail"]).startswith("SCAN") for row in plan)
 
 
 def test_what_cannot_be_kept_is_replaced() -> None:

@@ -19,6 +19,7 @@ from trunkline.chat.plain import inline
 from trunkline.chat.settings import Verbosity
 from trunkline.core import events
 from trunkline.core.events import Envelope, ToolRequested
+from trunkline.core.fault_table import told
 from trunkline.core.faults import Fault
 
 logger = logging.getLogger(__name__)
@@ -167,8 +168,8 @@ class TurnView:
             case events.Notice(message=message):
                 if self._verbosity != "quiet":
                     self._aside(f"_{message}_")
-            case events.Failed(message=message):
-                self._fail(message)
+            case events.Failed(kind=kind, message=message):
+                self._fail(told(kind, message))
             case events.TurnEnded(outcome=outcome):
                 self.outcome = outcome
                 self.ended.set()

@@ -24,6 +24,9 @@ class WireForm(Value):
     """The `ErrorResponse.code`."""
 
 
+#: What every wire says of an agent that raised an exception.
+CRASHED = "The agent failed. Its log says why."
+
 TABLE: dict[str, WireForm] = {
     #                            jsonstream       retry  exit  http  tryll
     "local_protocol": WireForm("internal_error", False, 1, 500, 5001),
@@ -81,3 +84,8 @@ TABLE: dict[str, WireForm] = {
 def form_of(kind: str) -> WireForm:
     """The form of a kind; a kind that nobody knows is a defect of ours."""
     return TABLE.get(kind, TABLE["internal"])
+
+
+def told(kind: str, message: str) -> str:
+    """What a peer is told of a failure: the words of an exception may hold anything, and help nobody there."""
+    return CRASHED if kind == "crashed" else message

@@ -17,6 +17,12 @@ from trunkline.store.database import Database, Row, Transaction
 
 #: How long a `msg_id` is remembered: longer than any client retries.
 KEEP_MS = 7 * 24 * 3_600_000
+#: The most messages that are forgotten when one is accepted: more than come in, and too few for anybody to notice.
+FORGOTTEN_AT_ONCE = 100
+_FORGET = (
+    "DELETE FROM message WHERE number IN "
+    "(SELECT number FROM message WHERE state = 'begun' AND created_at < ? ORDER BY created_at LIMIT ?)"
+)
 
 
 class QueuedMessage(Value):
@@ -68,9 +74,7 @@ class Messages:
         )
 
         def write(tx: Transaction) -> QueuedMessage:
-            tx.execute(
-                "DELETE FROM message WHERE session = ? AND created_at < ? AND state = 'begun'", (session, now - KEEP_MS)
-            )
+            tx.execute(_FORGET, (now - KEEP_MS, FORGOTTEN_AT_ONCE))
             tx.execute(
                 "INSERT INTO message (session, msg_id, text, files, by_person, seq, created_at, digest, state) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'queued')",

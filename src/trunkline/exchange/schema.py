@@ -113,4 +113,7 @@ _TALLY: Step = (
     "CREATE INDEX tally_uncounted ON tally (session) WHERE begun > ended",
 )
 
-FORM = Form("exchange", b"TLEX", (_FIRST, _ACTS, _DIGEST, _TALLY))
+#: Messages by their age: those whose ids need not be remembered any more are found without a look at the others.
+_OLD_MESSAGES: Step = ("CREATE INDEX message_begun ON message (created_at) WHERE state = 'begun'",)
+
+FORM = Form("exchange", b"TLEX", (_FIRST, _ACTS, _DIGEST, _TALLY, _OLD_MESSAGES))

@@ -183,7 +183,10 @@ async def test_a_failure_ends_the_turn_with_a_sentence_and_not_the_agent(peer: P
     assert problem(complete) == (4001, "The node `say`: The agent `fakes`: Too many requests.")
     _, complete = await reply(peer, fakes, agent, "2", core.TurnEnded("unknown"))
     assert problem(complete) == (4001, "The node `say`: The agent `fakes`: It ended without an answer.")
-    text, complete = await reply(peer, fakes, agent, "3", failed, core.TextDelta("At last."), DONE)
+    crashed = core.Failed("crashed", "RuntimeError: of the agent's own")
+    _, complete = await reply(peer, fakes, agent, "3", crashed, core.TurnEnded("error"))
+    assert problem(complete) == (4001, "The node `say`: The agent `fakes`: The agent failed. Its log says why.")
+    text, complete = await reply(peer, fakes, agent, "4", failed, core.TextDelta("At last."), DONE)
     assert (text, complete.status) == ("At last.", m.TurnStatus.SUCCESS)
 
 

@@ -395,7 +395,8 @@ async def test_a_crash_of_the_agent_is_an_internal_error_and_the_next_message_wo
     await it.settle()
     lines = it.host.take()
     assert [line["type"] for line in lines] == ["error", "tool_cancelled", "stream_end"]
-    assert lines[0]["error"] == {"code": "internal_error", "message": "RuntimeError: boom", "retryable": False}
+    told = "The agent failed. Its log says why."
+    assert lines[0]["error"] == {"code": "internal_error", "message": told, "retryable": False}
     it.host.message("m2")
     await it.settle()
     it.fake.say(DONE)

@@ -28,6 +28,7 @@ from trunkline.core.events import (
     TurnEnded,
     UserMessage,
 )
+from trunkline.core.fault_table import told
 from trunkline.core.faults import AgentFailed, Fault, ProviderError, Unsupported
 from trunkline.core.graph.models import SamplingParams
 from trunkline.core.session import Session
@@ -255,9 +256,9 @@ class _Heard:
                     self._add(text)
                 case ToolStarted() | ToolFinished() | ToolCancelled():
                     self._apart = True
-                case Failed(message=message):
+                case Failed(kind=kind, message=message):
                     # It may try again and succeed: that it counts is known at the end.
-                    self.problem = message
+                    self.problem = told(kind, message)
                 case TurnEnded() as end:
                     self._end = end
                     if end.outcome == "success":

@@ -18,7 +18,7 @@ from trunkline.core import events as core
 from trunkline.core import faults
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.events import Envelope, Event
-from trunkline.core.fault_table import form_of
+from trunkline.core.fault_table import form_of, told
 from trunkline.core.ids import new_id
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
@@ -36,7 +36,6 @@ SHOWN_URL_CHARS = 2000
 EMPTY = "The message is empty. Write something, or attach a file."
 STOPPED = "The agent stopped before it had answered."
 UNANSWERED = "The agent could not answer and did not say why."
-CRASHED = "The agent failed. Its log says why."
 NOBODY_LEFT = "The bridge has closed its end: there is nobody left to ask"
 NOT_ASKED = "There was nobody to ask: the bridge does not accept such a question, or it is too long"
 
@@ -250,10 +249,7 @@ class AgentProcServer:
             return
         kind, text = ("cancelled", STOPPED) if event.outcome == "cancelled" else ("agent", UNANSWERED)
         if self._failed is not None and event.outcome == "error":
-            kind, text = self._failed.kind, self._failed.message
-        if kind == faults.AgentCrashed.kind:
-            # The words of an exception may hold anything, and help nobody in a chat. They are in the log.
-            text = CRASHED
+            kind, text = self._failed.kind, told(self._failed.kind, self._failed.message)
         self._say(self._writer.error(text, event.usage))
         self.over.set_result(form_of(kind).agentproc_exit)
 

@@ -17,7 +17,7 @@ from trunkline.core import events as core
 from trunkline.core import faults
 from trunkline.core.agent import AddHistory, AddMcpServer, Approve, Change, Decision, Deny, SetOptions
 from trunkline.core.events import Envelope
-from trunkline.core.fault_table import form_of
+from trunkline.core.fault_table import form_of, told
 from trunkline.core.session import Session
 from trunkline.core.turns import State
 from trunkline.core.usage import Usage
@@ -305,7 +305,7 @@ def to_message(event: core.Event, msg_id: str | None) -> Event | None:  # noqa: 
         case core.ModeChanged(mode=mode):
             return messages.Info(own, f"mode updated: {mode}")
         case core.Failed(kind=kind, message=text, retryable=retryable):
-            return messages.Error(msg_id, _error_body(kind, text, retryable))
+            return messages.Error(msg_id, _error_body(kind, told(kind, text), retryable))
         case core.Extension(kind="mcp_ready", data=data):
             return messages.McpReady(str(data["name"]), tuple(data["tools"]))
         case core.TurnEnded(usage=usage):
