@@ -220,9 +220,12 @@ async def test_chat_asks_an_agent_of_the_exchange(home: Path) -> None:
         said = json.loads(done.stdout)
         assert (said["session"], said["agent"], said["text"], said["outcome"]) == ("mine", "helper", "Again", "success")
         assert [row.id for row in await running.switchboard.rows()] == ["mine"]
-    done = await asyncio.to_thread(chat, "-p", "Hello")
-    assert done.returncode == 1
-    assert "No exchange is running here" in done.stderr
+        # There is nothing to say, and no terminal to say it in.
+        assert (await asyncio.to_thread(chat)).returncode == 2
+    for arguments in (("-p", "Hello"), ()):
+        done = await asyncio.to_thread(chat, *arguments)
+        assert done.returncode == 1
+        assert "No exchange is running here" in done.stderr
 
 
 @pytest.mark.process

@@ -29,9 +29,12 @@ from trunkline.agents.graph import (
 )
 from trunkline.agents.graph import turn as graph_turn
 from trunkline.base import http, jsontext, stdio, vocabulary
+from trunkline.base.config_schema import ANY, Schema
+from trunkline.base.config_services import SECTIONS
 from trunkline.cli import chat, chat_once
 from trunkline.cli.app import app
 from trunkline.core import approvals, performer, recorder, turns
+from trunkline.exchange import config_schema
 from trunkline.models import (
     abilities,
     anthropic,
@@ -378,3 +381,26 @@ def test_the_readme_names_every_extra_that_is_for_users() -> None:
     named = {name for row in rows(readme) if len(row) == 3 for name in re.findall(r"`([\w-]+)`", row[1])}
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     assert declared.keys() - {"all", "dev", "docs"} - named == set()
+
+
+def test_the_page_of_the_exchanges_file_has_every_key_that_it_may_have() -> None:
+    def keys(schema: Schema) -> set[str]:
+        """Those that can be used, without the places of secrets, for which there is one rule."""
+        secret = {key for key in schema if f"{key}_keyring" in schema}
+        return {key for key in schema if key != ANY and key.removesuffix("_env").removesuffix("_keyring") not in secret}
+
+    page = (ROOT / "docs/reference/exchange-file.md").read_text()
+    written = set(re.findall(r"[a-z_][a-z0-9_]*", page))
+    exchange, agents, people = (config_schema.OWN[name] for name in ("exchange", "agents", "people"))
+    assert isinstance(exchange, dict)
+    assert isinstance(agents, dict)
+    assert isinstance(people, dict)
+    agent, person = agents[ANY], people[ANY]
+    # `api_key` is there to be refused.
+    assert keys(exchange) | keys(agent) - {"api_key"} | keys(agent["budget"]) | keys(person) <= written
+    assert {"webhook_env", "webhook_keyring", "token_env", "token_keyring"} <= written
+    for name, wire in config_schema.WIRES.items():
+        assert f"[wires.{name}]" in page
+        # All of a service's keys, the page says: they are on another.
+        elsewhere = set(SECTIONS["network"]) if name == "network" else set()
+        assert keys(wire) - elsewhere <= written, name

@@ -56,7 +56,7 @@ async def test_everything_that_a_script_can_say_is_played_as_it_was() -> None:
 
 
 async def test_what_was_denied_is_denied_again_and_gives_an_error_to_who_approves_it() -> None:
-    was = turn(requested("c1"), events.ToolAnswered("c1", False), events.ToolCancelled("c1", "User denied"))
+    was = turn(requested("c1"), events.ToolAnswered("c1", False), events.ToolCancelled("c1", "Not {{today}}."))
     assert await again(*was) == was
     (step,) = recorded(envelopes(*was), "x").script["turns"][0]["steps"]
     assert (step["tools"][0]["status"], step["tools"][0]["output"]) == ("error", WAS_DENIED)

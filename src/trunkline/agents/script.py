@@ -99,6 +99,8 @@ class ScriptCall(Value):
     denied: tuple[ScriptStep, ...] = ()
     answer: Answer = "approve"
     """What a person said to it when it was recorded; a replay says that again."""
+    reason: str = ""
+    """Why it was denied then."""
 
 
 class UseTools(ScriptStep):
@@ -359,6 +361,7 @@ def _outcome_of_call(found: Mapping[str, Part]) -> dict[str, Any]:
         "status": lambda part: _chosen(part, Status),
         "metadata": Part.object,
         "answer": lambda part: _chosen(part, Answer),
+        "reason": Part.text,
     }
     return {key: check(found[key]) for key, check in read.items() if key in found}
 

@@ -70,10 +70,11 @@ class AttachAnswer(Value):
 
 
 class AttachEnding(Value):
-    """The exit code, and what went wrong."""
+    """The exit code, and what went wrong, with the kind of the fault."""
 
     exit: int
     error: str | None = None
+    kind: str = ""
 
 
 def encode(value: AttachHeader | AttachAnswer) -> bytes:

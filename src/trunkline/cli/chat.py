@@ -21,10 +21,11 @@ import click
 from click.shell_completion import CompletionItem
 
 from trunkline.agents import registry
+from trunkline.base.attach import ATTACH_SOCKET
 from trunkline.base.nearest import suggestion
 from trunkline.base.printable import printable_line
 from trunkline.base.vocabulary import EFFORTS
-from trunkline.cli import chat_options, trace, value_completion
+from trunkline.cli import chat_options, local_exchange, trace, value_completion
 from trunkline.cli.attaching import not_heeded
 from trunkline.cli.chat_files import mentioned, unfound
 from trunkline.cli.chat_session import ChatOptions
@@ -136,6 +137,8 @@ def start(
     _check(options, as_json, as_jsonl)
     try:
         if options.attach:
+            # Before anything else is complained about: without an exchange nothing of it would help.
+            local_exchange.connect(ATTACH_SOCKET).close()
             not_heeded(name for name in NOT_ATTACHED if getattr(options, name))
         else:
             options = resumed(options)

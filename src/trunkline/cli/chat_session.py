@@ -19,7 +19,7 @@ from trunkline.base.vocabulary import Mode
 from trunkline.cli import opening as cli
 from trunkline.core.agent import Agent, Capabilities, OpenRequest
 from trunkline.core.events import Envelope, Event, Gap, ToolJudged, TurnStarted
-from trunkline.core.faults import ConfigError, Fault
+from trunkline.core.faults import ConfigError, Fault, SessionNotFound
 from trunkline.core.log import EventLog, Restored
 from trunkline.core.recorder import Sink
 from trunkline.core.redaction import Redaction
@@ -242,7 +242,7 @@ class TerminalSession:
     @property
     def resumable(self) -> bool:
         """Whether there is something to come back to."""
-        return self.kept and self.session.state.turns > 0
+        return self.kept and self.session.state.turns > 0 and not isinstance(self.gone, SessionNotFound)
 
 
 def resume_command(options: ChatOptions, session_id: str) -> str:

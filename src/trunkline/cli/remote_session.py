@@ -252,8 +252,8 @@ class RemoteSession:
                     if sink.congested:
                         await sink.drain()
             ending = self._frames.finish()
-            told = GONE if ending is None or ending.error is None else ending.error
-            self._broke(AgentFailed(told, retryable=True))
+            if ending is not None and ending.error is not None:
+                self._broke(of_kind(ending.kind, ending.error, retryable=True))
         except (OSError, ValueError) as error:
             self._broke(AgentFailed(f"{GONE} ({error})", retryable=True))
         finally:

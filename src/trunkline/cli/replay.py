@@ -75,7 +75,7 @@ async def played(found: Script) -> AsyncIterator[list[Envelope]]:
 
 async def _turn(session: Session, watched: AsyncIterator[Envelope | object], turn: ScriptTurn) -> list[Envelope]:
     calls = (call for step in turn.steps if isinstance(step, UseTools) for call in step.calls)
-    answers = iter([call.answer for call in calls])
+    answers = iter([Deny(call.reason) if call.answer == "deny" else Approve() for call in calls])
     seen: list[Envelope] = []
     async for envelope in watched:
         if not isinstance(envelope, Envelope):
@@ -83,7 +83,7 @@ async def _turn(session: Session, watched: AsyncIterator[Envelope | object], tur
         seen.append(envelope)
         match envelope.event:
             case ToolRequested(call_id=call_id):
-                session.answer(call_id, Deny() if next(answers, "approve") == "deny" else Approve())
+                session.answer(call_id, next(answers, Approve()))
             case TurnEnded():
                 break
     return seen

@@ -96,7 +96,7 @@ async def _serve(exchange: Exchange, connection: LocalConnection, full: bool) ->
         connection.accept(AttachAnswer(live.id, live.agent))
         connection.end(await _LINES[header.wire](exchange, live, header, connection))
     except Fault as fault:
-        connection.end(AttachEnding(1, str(fault)))
+        connection.end(AttachEnding(1, str(fault), fault.kind))
     except (ConnectionError, asyncio.IncompleteReadError):
         # It has disconnected; there is nobody to tell.
         return

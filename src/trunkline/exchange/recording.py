@@ -138,11 +138,12 @@ class _Turn:
                 self._calls[call_id]["answer"] = "deny"
             case ToolFinished():
                 self._finish(event)
-            case ToolCancelled(call_id=call_id):
+            case ToolCancelled(call_id=call_id, reason=reason):
                 call = self._calls.pop(call_id, None)
-                if call is not None:
-                    denied = call.get("answer") == "deny"
-                    call |= {"status": "error", "output": WAS_DENIED if denied else WAS_CUT_OFF}
+                if call is not None and call.get("answer") == "deny":
+                    call |= {"status": "error", "output": WAS_DENIED, "reason": reason}
+                elif call is not None:
+                    call |= {"status": "error", "output": WAS_CUT_OFF}
             case _:
                 self._take_whole(event)
 

@@ -132,3 +132,14 @@ def test_an_exchange_that_goes_away_ends_the_chat_at_its_prompt(home: Path) -> N
             beside.end()
             assert chat.leaves() == 1
             assert chat.terminal.screen.count("The exchange closed the connection") == 1
+
+
+def test_a_session_that_was_removed_is_not_offered_to_go_on_with(home: Path) -> None:
+    with running(home, a=echo(home)) as beside, ChatTerminal("--attach", "--resume", "s") as chat:
+        chat.say("Hello")
+        chat.sees("Hello")
+        chat.wait_for_prompt()
+        beside.do(lambda exchange: exchange.switchboard.remove("s"))
+        assert chat.leaves() == 1
+        assert "The session was removed." in chat.terminal.screen
+        assert "Go on with" not in chat.terminal.screen
