@@ -62,8 +62,9 @@ def test_a_late_answer_is_told_what_became_of_the_question() -> None:
     asked = enter(book, request(), 10.0)
     assert book.close(asked, "denied by `1`")
     assert not book.close(asked, "approved by `2`")
-    with pytest.raises(Mistaken, match="denied by `1`"):
-        book.find(500)
+    for token in (None, asked.token):
+        with pytest.raises(Mistaken, match="is over: denied by `1`"):
+            book.find(500, token)
 
 
 def test_a_button_of_another_question_with_the_same_number_does_nothing() -> None:

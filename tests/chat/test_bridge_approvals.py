@@ -220,7 +220,7 @@ async def test_a_press_that_comes_late_or_twice_says_so_and_changes_nothing(stag
         await stage.sees("Denied by `1`.")
         stage.platform.presses_data(buttons[2].data, message, id="p")
         stage.platform.presses_data(buttons[0].data, message)
-        await stage.sees("This question is over.")
+        await stage.sees("This question is over: denied by `1`.")
         assert len([text for text in stage.platform.shown() if "is over" in text]) == 1
         assert [type(decision) for _, decision in stage.agent.decisions] == [Deny]
 
@@ -312,7 +312,7 @@ async def test_presses_in_vain_do_not_fill_the_chat(stage: Stage) -> None:
         await stage.sees("Approved by `2`.")
         for _ in range(300):
             stage.platform.presses_data(data, question.id, sender="2")
-        await stage.sees("This question is over.")
+        await stage.sees("This question is over: approved by `2`.")
         assert len(stage.platform.shown()) == 3
 
 

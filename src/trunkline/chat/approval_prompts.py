@@ -137,6 +137,13 @@ class ApprovalPrompts:
     def _show_all(self, asked: PendingApproval) -> None:
         self._channel.enclose(whole(asked.request), f"approval-{asked.number}.txt")
 
+    def answered(self, call_id: str, approved: bool, by: str) -> None:
+        """Somebody has answered, here or elsewhere: those who were asked, too, see who it was."""
+        self._later.pop(call_id, None)
+        asked = self._book.of_call(call_id)
+        if asked is not None and by:
+            self._close(asked, f"{'Approved' if approved else 'Denied'} by `{inline(by)}`")
+
     def over(self, call_id: str, how: str) -> None:
         """A call goes on, or is over: whoever was asked about it need not answer any more."""
         self._later.pop(call_id, None)

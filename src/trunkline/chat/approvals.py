@@ -68,7 +68,8 @@ class Approvals:
     def __init__(self, start: int | None = None) -> None:
         self._next = start or LOWEST_NUMBER + secrets.randbelow(HIGHEST_NUMBER - LOWEST_NUMBER)
         self._waiting: dict[int, PendingApproval] = {}
-        self._over: OrderedDict[int, str] = OrderedDict()
+        self._over: OrderedDict[int, tuple[str, str]] = OrderedDict()
+        """The token of each that is over, and what became of it."""
 
     @property
     def waiting(self) -> tuple[PendingApproval, ...]:
@@ -103,10 +104,12 @@ class Approvals:
         asked = self._waiting.get(number)
         if asked is not None and token in (None, asked.token):
             return asked
-        if token is None and number in self._over:
-            raise Mistaken(f"`{number}` is over: {self._over[number]}.")
+        known, how = self._over.get(number, ("", ""))
+        if token is None and how:
+            raise Mistaken(f"`{number}` is over: {how}.")
         if token is not None:
-            raise Mistaken("This question is over.")
+            # The number may be another question's by now.
+            raise Mistaken(f"This question is over: {how}." if how and token == known else "This question is over.")
         raise Mistaken(f"There is no question `{number}`.{self._listed()}")
 
     def find_read(self, written: float | None) -> PendingApproval:
@@ -127,7 +130,7 @@ class Approvals:
         if self._waiting.get(asked.number) is not asked:
             return False
         del self._waiting[asked.number]
-        self._over[asked.number] = how
+        self._over[asked.number] = (asked.token, how)
         while len(self._over) > MOST_REMEMBERED:
             self._over.popitem(last=False)
         return True

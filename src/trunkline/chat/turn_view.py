@@ -157,6 +157,8 @@ class TurnView:
                 self._say(text)
             case events.ToolRequested():
                 self._asked(event)
+            case events.ToolAnswered(call_id=call_id, approved=approved, by=by):
+                self._prompts.answered(call_id, approved, by)
             case events.ToolStarted(call_id=call_id, name=name):
                 self._started(call_id, inline(name))
             case events.ToolFinished(call_id=call_id):

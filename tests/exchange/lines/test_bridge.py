@@ -14,6 +14,7 @@ from tests.support.attached import asking, client, echo, exchange, recorded
 from tests.support.chat_platform import ME, MemoryPlatform
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.attach import AttachHeader
+from trunkline.core.agent import Approve
 from trunkline.core.events import Envelope, StopAsked, ToolAnswered, TurnStarted
 from trunkline.core.faults import ConfigError
 from trunkline.exchange.budgets import SessionMeter
@@ -86,6 +87,23 @@ async def test_what_is_asked_is_asked_in_the_chat_and_is_a_row(tmp_path: Path, m
             found = await running.switchboard.approvals.get(row.id)
             assert found is not None
             assert (found.state, found.decided_by) == ("approved", f"telegram:{ME}")
+
+
+async def test_who_was_first_elsewhere_is_shown_in_the_chat_and_told_to_whoever_is_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with exchange(tmp_path, a=asking(tmp_path)) as running:
+        async with served(running, monkeypatch, MemoryPlatform()) as platform:
+            platform.says("Go", at=None)
+            await until(lambda: platform.sees("/approve"))
+            deny, message = platform.last().buttons[-1].data, platform.last().id
+            (live,) = running.switchboard.at_work
+            await live.written()
+            (row,) = await running.switchboard.approvals.found("pending")
+            await live.decide(row, Approve(), "ana")
+            await until(lambda: platform.sees("Approved by `ana`."))
+            platform.presses_data(deny, message)
+            await until(lambda: platform.sees("This question is over: approved by `ana`."))
 
 
 async def test_a_turn_of_a_chat_is_known_before_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
