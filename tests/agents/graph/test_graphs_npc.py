@@ -1,4 +1,4 @@
-"""The character that comes along: she stays who she is, whatever the model."""
+"""The bundled character: she stays who she is, whatever the model."""
 
 from __future__ import annotations
 
@@ -34,18 +34,24 @@ def test_her_own_lines_need_no_model_and_facts_do(message: str, last: str, answe
     assert (said["nodes"][-1]["name"], said["answer"]) == (last, answer)
 
 
+# Each in a test of its own: each loads its models, and on a busy machine all together may need more than one's time.
 @pytest.mark.long
 @pytest.mark.timeout(TIMEOUT_SECONDS)
-def test_with_real_models_she_is_berta_and_tells_what_she_knows(monkeypatch: pytest.MonkeyPatch) -> None:
-    model_path()
-    onnx_path()
-    monkeypatch.setenv("TRUNKLINE_CACHE", SHARED_CACHE)
-    for message, word in (
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
         ("What is your name?", "Berta"),
         ("Hello there", "Berta"),
         ("Who is the mayor of Millbrook?", "Anselm"),
         ("Is the bridge open?", "closed"),
         ("What is the capital of France?", "I only keep the gate"),
         ("Open the gate.", "As you wish"),
-    ):
-        assert word in turn(message, "--engine", "local")["answer"], message
+    ],
+)
+def test_with_real_models_she_is_berta_and_tells_what_she_knows(
+    message: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model_path()
+    onnx_path()
+    monkeypatch.setenv("TRUNKLINE_CACHE", SHARED_CACHE)
+    assert words in turn(message, "--engine", "local")["answer"]
