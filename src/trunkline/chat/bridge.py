@@ -130,14 +130,21 @@ class Bridge:
             conversation.prompts.nobody_left()
             await conversation.at_rest()
 
-    async def close(self, why: str = STOPPED) -> None:
-        """End all answers with a notice, deliver what can be delivered, and let go. Bounded in time."""
+    async def close(self, why: str = STOPPED, drain_seconds: float = DRAIN_SECONDS) -> None:
+        """End all answers with a notice, deliver what can be delivered, and let go. Bounded in time.
+
+        A caller in a hurry may cancel it: it lets go all the same.
+        """
         conversations = tuple(self._conversations.values())
-        await asyncio.gather(*(conversation.close(why) for conversation in conversations))
-        if not await self.outbox.drained(DRAIN_SECONDS):
-            logger.warning("some messages are not delivered yet; the next start will deliver them")
-        await self.outbox.close()
-        await self.platform.close()
+        try:
+            await asyncio.gather(*(conversation.close(why) for conversation in conversations))
+            if not await self.outbox.drained(drain_seconds):
+                logger.warning("some messages are not delivered yet; the next start will deliver them")
+        finally:
+            try:
+                await self.outbox.close()
+            finally:
+                await self.platform.close()
 
     # What comes in.
 

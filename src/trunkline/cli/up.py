@@ -10,6 +10,8 @@ failed; 130 after Ctrl-C in the conversation, or when something did not stop; 14
 from __future__ import annotations
 
 import asyncio
+import atexit
+import gc
 import os
 import shlex
 import signal
@@ -270,6 +272,8 @@ def _run(main: Main, ends_by: int | None = None) -> int:
             os._exit(code)
         return code
 
+    # All is closed by then. To look for cycles among all objects of others' packages would take longer than that did.
+    atexit.register(gc.freeze)
     return asyncio.run(until_signal())
 
 

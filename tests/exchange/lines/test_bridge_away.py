@@ -12,13 +12,15 @@ import pytest
 
 from tests.exchange.lines.test_bridge import served, until
 from tests.support.attached import settings
-from tests.support.chat_platform import MemoryPlatform
+from tests.support.chat_platform import ME, MemoryPlatform
 from tests.support.exchange_world import CommandedAgent
+from trunkline.chat.platform import NotNow
 from trunkline.core.agent import Agent, Approve
 from trunkline.core.events import Envelope, TurnEnded, UserMessage
 from trunkline.core.turns import State
 from trunkline.exchange.exchange import Exchange
-from trunkline.exchange.settings import AgentSettings
+from trunkline.exchange.lines import bridge as line
+from trunkline.exchange.settings import AgentSettings, WireSettings
 
 
 @asynccontextmanager
@@ -197,3 +199,32 @@ async def test_a_message_whose_process_died_over_it_is_not_run_again_unasked(
         again.presses("Ask again")
         await until(lambda: len(agent.heard) == 2)
     assert agent.heard == ["say first; wait; say second"] * 2
+
+
+async def test_a_bridge_in_a_hurry_lets_go_of_its_platform_so_that_the_next_one_can_have_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Unreachable(MemoryPlatform):
+        async def send(self, *args: object, **more: object) -> str:
+            raise NotNow("throttled", 1000.0)
+
+    agent = CommandedAgent()
+    async with exchange_with(tmp_path, agent) as running:
+        monkeypatch.setattr(line, "DRAIN_SECONDS", 1000.0)
+        platform = Unreachable()
+        platform.name = "telegram"
+        monkeypatch.setattr(line, "made", lambda *_: platform)
+        wire = WireSettings("telegram", ("a",), {"allow": [f"telegram:{ME}"], "token_env": "T"})
+        reachable, stop = asyncio.Event(), asyncio.Event()
+        running_line = asyncio.create_task(line.service(running, wire).run(stop, reachable.set))
+        await until(reachable.is_set)
+        platform.says("say hello", at=None)
+        await until(lambda: bool(running.switchboard.at_work and running.switchboard.at_work[0].session.state.turns))
+        await running.switchboard.at_work[0].session.at_rest()
+        stop.set()
+        await until(lambda: not running.switchboard.at_work[0].clients)
+        running_line.cancel()
+        await asyncio.wait({running_line})
+        assert platform.closed
+        async with served(running, monkeypatch, MemoryPlatform()) as again:
+            await until(lambda: again.sees("hello"))

@@ -73,10 +73,12 @@ class Lane:
         self.stop()
         if self._task is None:
             return
-        _, late = await asyncio.wait({self._task}, timeout=seconds)
-        for task in late:
-            task.cancel()
-            await asyncio.wait({task})
+        try:
+            await asyncio.wait({self._task}, timeout=seconds)
+        finally:
+            # Also if the caller is in a hurry.
+            self._task.cancel()
+        await asyncio.wait({self._task})
 
     async def _run(self) -> None:
         try:

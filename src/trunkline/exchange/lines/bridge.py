@@ -28,6 +28,8 @@ from trunkline.exchange.settings import WireSettings
 
 #: The keys of a wire that are the bridge's, and not the platform's.
 BRIDGE_KEYS = ("instructions", "verbosity", "rate", "queue", "max_chars")
+#: How long the last messages may take to be delivered: less than the exchange waits for a wire that it stops.
+DRAIN_SECONDS = 1.0
 #: Whether what is asked expires, the exchange says, and not the chat.
 NEVER = math.inf
 
@@ -112,8 +114,10 @@ class BridgeLine:
             reachable()
             await _until(stop, bridge)
         finally:
-            await bridge.close()
-            store.close()
+            try:
+                await bridge.close(drain_seconds=DRAIN_SECONDS)
+            finally:
+                store.close()
 
 
 async def _until(stop: asyncio.Event, bridge: Bridge) -> None:
