@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -154,3 +156,12 @@ def test_bytes_that_are_not_utf8_do_not_disturb() -> None:
 @pytest.mark.parametrize(("name", "secret"), [("token", True), ("apiKey", True), ("sortKeys", False), ("page", False)])
 def test_names_of_members_are_judged_alike(name: str, secret: bool) -> None:
     assert names_a_secret(name) is secret
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has it")
+def test_a_process_that_hides_is_not_looked_into_by_others_of_its_user() -> None:
+    # What others see is up to the kernel: here it is enough that it knows. 3 is `PR_GET_DUMPABLE`.
+    told = "print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
+    code = f"import ctypes; from trunkline.base.environ_secrets import hide_process; {told}; hide_process(); {told}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "0"]

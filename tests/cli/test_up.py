@@ -387,11 +387,16 @@ def test_an_exchange_takes_its_file_up_on_sighup_or_says_why_not(tmp_path: Path)
         assert said(process, "trunkline.toml:6:2: `agents.f` needs `agent`")
 
 
-def test_an_exchange_whose_file_is_wrong_is_told_of_with_exit_code_1(tmp_path: Path) -> None:
+def test_an_exchange_whose_file_is_wrong_is_told_of_with_exit_code_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden: list[bool] = []
+    monkeypatch.setattr(up, "hide_process", lambda: hidden.append(True))
     path = tmp_path / "trunkline.toml"
     path.write_text(EXCHANGE + "[people.ana]\ntoken = 'x'\n")
     done = CliRunner().invoke(up.command, ["--config", str(path)])
     assert (done.exit_code, "trunkline.toml:7:1: `people.ana.token` is a secret" in done.stderr) == (1, True)
+    assert hidden
 
 
 def test_an_exchange_and_the_tour_do_not_go_together() -> None:

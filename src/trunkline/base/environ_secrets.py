@@ -15,9 +15,14 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 
 from trunkline.base import jsontext
+
+#: Of `prctl`, in Linux's `prctl.h`.
+_PR_SET_DUMPABLE = 4
 
 #: Shorter values are switches, numbers and words; masking them would make logs unreadable.
 FEWEST_CHARS = 8
@@ -60,6 +65,20 @@ def withhold(names: Iterable[str]) -> None:
     """Take variables out of our environment, which the programs of agents inherit, once their values are known."""
     for name in names:
         os.environ.pop(name, None)
+
+
+def hide_process() -> None:
+    """Have nobody but root look into this process: `/proc/PID/environ` shows what it was started with, to the programs
+    of agents, too, whoever has taken it out of `os.environ`. So no core is dumped, and debuggers need root.
+
+    Programs that are started are as open as ever. Where the system has no such thing, nothing happens.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes
+
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def names_a_secret(name: str) -> bool:

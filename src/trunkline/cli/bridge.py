@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem
 
 from trunkline.base import jsontext
 from trunkline.base.chat_platforms import PLATFORMS, remote
+from trunkline.base.environ_secrets import hide_process
 from trunkline.base.printable import printable, printable_line
 from trunkline.chat import settings as chat_settings
 from trunkline.chat.settings import BridgeSettings
@@ -191,6 +192,7 @@ async def _run(found: BridgeSettings, platforms: tuple[str, ...]) -> int:
         if name == found.agent:
             raise ConfigError(f"The agent `{name}` cannot answer. {why}")
         click.echo(commands_apart(printable_line(f"warning: the agent `{name}` cannot answer. {why}")), err=True)
+    hide_process()
     return await bridge_run.run(found, platforms)
 
 

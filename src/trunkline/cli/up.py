@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import click
 
+from trunkline.base.environ_secrets import hide_process
 from trunkline.base.extras import adding
 from trunkline.base.programs import find_program
 from trunkline.base.signals import handled
@@ -115,6 +116,8 @@ def command(config: str | None, tour: bool, as_json: bool) -> None:
 
 def _exchange(path: str) -> int:
     """Run an exchange until a signal comes. A terminal that hangs up ends it; any other SIGHUP is for its file."""
+    # Before anything is started: tokens of wires and people are in the environment.
+    hide_process()
     process = ExchangeProcess(path, lambda text: _write(f"exchange: {text}\n"))
     at_a_terminal = os.isatty(0)
 

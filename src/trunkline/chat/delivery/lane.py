@@ -71,14 +71,14 @@ class Lane:
     async def close(self, seconds: float) -> None:
         """`stop`, and give what is under way some time to end."""
         self.stop()
-        if self._task is None:
+        if (task := self._task) is None:
             return
         try:
-            await asyncio.wait({self._task}, timeout=seconds)
+            await asyncio.wait({task}, timeout=seconds)
         finally:
             # Also if the caller is in a hurry.
-            self._task.cancel()
-        await asyncio.wait({self._task})
+            task.cancel()
+        await asyncio.wait({task})
 
     async def _run(self) -> None:
         try:
