@@ -26,6 +26,15 @@ def test_a_client_reaches_who_listens_and_nobody_else_may(tmp_path: Path) -> Non
     assert stat.S_IMODE(os.stat(tmp_path / "a.sock").st_mode) == 0o600
 
 
+@pytest.mark.parametrize("without", ["chmod", "fchmod"])
+def test_nobody_else_may_from_the_first_moment_on_and_where_a_system_heeds_only_one_of_the_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without: str
+) -> None:
+    monkeypatch.setattr(os, without, lambda *args: None)
+    with local_socket.listening(str(tmp_path), "a.sock"):
+        assert stat.S_IMODE(os.stat(tmp_path / "a.sock").st_mode) == 0o600
+
+
 def test_a_socket_that_an_earlier_process_left_is_replaced(tmp_path: Path) -> None:
     assert talk(tmp_path) == b"here"
     assert talk(tmp_path) == b"here"

@@ -89,6 +89,7 @@ class WatchedLog(MemoryLog):
         self.unflushed: list[Event] = []
         self.violations: list[Event] = []
         self.synced = asyncio.Event()
+        self.syncs = 0
 
     def append(self, envelope: Envelope) -> int:
         self.unflushed.append(envelope.event)
@@ -99,6 +100,7 @@ class WatchedLog(MemoryLog):
         self.unflushed.clear()
 
     async def sync(self) -> None:
+        self.syncs += 1
         self.flush()
         await self.synced.wait()
 
@@ -119,6 +121,7 @@ async def test_nothing_is_shown_before_it_is_logged_and_no_end_before_it_is_dura
     session.flush()
     await settle()
     assert DONE not in seen.shown
+    assert log.syncs == 1
     log.synced.set()
     await settle()
     assert seen.shown[-2:] == [DONE, TurnStarted(UserMessage("more"))]

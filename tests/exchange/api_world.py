@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 
 from tests.support.fake_agent import FakeAgent
 from tests.support.patience import PATIENCE_SECONDS
+from trunkline.base.asgi_write_now import WRITE_NOW, WriteNow
 from trunkline.core.agent import Agent
 from trunkline.core.faults import ConfigError
 from trunkline.exchange.api.app import application
@@ -39,7 +40,16 @@ class Clock:
 class Reader:
     """Somebody who reads a stream of events, straight from the application: it reads when a test lets it."""
 
-    def __init__(self, app: Starlette, path: str, headers: Mapping[str, str], *, slow: bool = False) -> None:
+    def __init__(
+        self,
+        app: Starlette,
+        path: str,
+        headers: Mapping[str, str],
+        *,
+        slow: bool = False,
+        write_now: WriteNow | None = None,
+    ) -> None:
+        """`write_now`: the server's extension of that name."""
         self.status = 0
         self.ended = False
         self.chunks: list[bytes] = []
@@ -53,6 +63,7 @@ class Reader:
             "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http",
             "path": path, "raw_path": path.encode(), "query_string": query.encode(), "root_path": "", "headers": raw,
             "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 4400),
+            "extensions": {} if write_now is None else {WRITE_NOW: write_now},
         }  # fmt: skip
         self.task = asyncio.create_task(app(scope, self._receive, self._send))
 
@@ -114,9 +125,10 @@ class World:
         return self.fakes[-1]
 
     async def ask(self, method: str, path: str, body: Any = None, who: str | None = "admin", **more: Any) -> Any:
-        """Send a request as somebody; gives the response."""
-        headers = {} if who is None else {"authorization": f"Bearer {token(who)}"}
-        headers |= more.pop("headers", {})
+        """Send a request as somebody; gives the response. `headers` that are a list are sent as they are."""
+        given = more.pop("headers", {})
+        own = {} if who is None else {"authorization": f"Bearer {token(who)}"}
+        headers = given if isinstance(given, list) else own | given
         content = more.pop("content", None if body is None else json.dumps(body).encode())
         return await self._client.request(method, path, content=content, headers=headers, **more)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.support.loop import until
 from trunkline.agents.coder.settings import CoderSettings
 from trunkline.core.events import Failed
 from trunkline.core.faults import BudgetExceeded
+from trunkline.exchange import tally
 from trunkline.exchange.forking import fork
 from trunkline.exchange.settings import AgentBudget
 from trunkline.exchange.tally import Tallies, Tally, UncountedTurn
@@ -190,5 +192,28 @@ async def test_a_turn_in_progress_is_not_counted_by_who_catches_up_though_it_end
         async def count(so_far: Tally, ends: Sequence[UncountedTurn]) -> None:
             counted.extend(end.turn for end in ends)
 
-        await Tallies(life.database, FileStore(world.sessions)).catch_up("s1", count, but=2)
+        tallies = Tallies(life.database, FileStore(world.sessions))
+        await tallies.catch_up("s1", count, but=2)
         assert counted == [1]
+        await life.database.write(lambda tx: tally.ended(tx, "s1", 1))
+        await tallies.catch_up("s1", count)
+        assert counted == [1, 2]
+        # One that is counted late does not have a later one counted again.
+        for turn in (2, 1):
+            await life.database.write(partial(tally.ended, session="s1", turn=turn))
+        await tallies.catch_up("s1", count)
+        assert counted == [1, 2]
+
+
+@pytest.mark.parametrize("budget", [AgentBudget(tokens_per_day=1000), AgentBudget(usd_per_day=0.001)])
+async def test_a_budget_that_is_used_up_to_the_last_is_spent(tmp_path: Path, budget: AgentBudget) -> None:
+    world = World(tmp_path, budget, agent=CommandedAgent())
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "spend 999")
+        await life.rest(live)
+        await life.say(live, "spend 1")
+        await life.rest(live)
+        assert world.ends("s1") == ["success"] * 2
+        with pytest.raises(BudgetExceeded):
+            await life.say(live, "say hello")

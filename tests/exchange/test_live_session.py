@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.exchange import api_world
 from tests.support import simulated
 from tests.support.exchange_world import SECRET, CommandedAgent, World
 from tests.support.loop import until
 from trunkline.core.agent import Approve, Deny
-from trunkline.core.events import Failed, ToolAnswered, UserMessage
+from trunkline.core.events import Failed, ToolAnswered, ToolRequested, UserMessage
 from trunkline.exchange.approvals import AlreadyDecided
 from trunkline.exchange.settings import AgentBudget
 from trunkline.exchange.switchboard import CANNOT_CONTINUE, CANNOT_RUN
@@ -177,3 +178,19 @@ async def test_a_session_in_which_a_message_is_being_taken_in_is_not_idle(tmp_pa
         assert live.is_idle
         async with live.sending:
             assert not live.is_idle
+
+
+async def test_the_time_of_a_turn_does_not_pass_while_one_of_two_calls_waits(tmp_path: Path) -> None:
+    async with api_world.world(tmp_path, budget=AgentBudget(seconds_per_turn=60.0)) as net:
+        id = await net.session()
+        await net.say(id)
+        await until(lambda: net.fake.busy)
+        live = await net.exchange.switchboard.find(id)
+        assert live._clock is not None
+        for call_id in ("c1", "c2"):
+            net.fake.say(ToolRequested(call_id, "Bash", "exec", {"command": "ls"}, "List files"))
+        await until(lambda: len(live.session.waiting) == 2)
+        for call_id, runs in (("c1", False), ("c2", True)):
+            live.session.answer(call_id, Approve(), "ana")
+            await live.session.settled()
+            assert (live._clock is not None) is runs

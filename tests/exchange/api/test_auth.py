@@ -104,6 +104,22 @@ async def test_pages_and_names_from_elsewhere_are_refused_with_a_good_token_and_
             assert (refused.status_code, refused.json()["error"]["code"]) == (403, code)
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "status"),
+    [
+        ("origin", ("http://127.0.0.1:4400", "http://evil.example"), 403),
+        ("authorization", (f"Bearer {token('admin')}", f"Bearer {token('observer')}"), 401),
+    ],
+)
+async def test_who_says_two_things_at_once_is_not_believed_the_first(
+    tmp_path: Path, name: str, values: tuple[str, str], status: int
+) -> None:
+    async with world(tmp_path) as net:
+        more = [] if name == "authorization" else [("authorization", f"Bearer {token('admin')}")]
+        headers = [*more, *((name, value) for value in values)]
+        assert (await net.get("/api/agents", who=None, headers=headers)).status_code == status
+
+
 @pytest.mark.parametrize("headers", [{"host": "localhost:4400"}, {"origin": "http://127.0.0.1:4400"}])
 async def test_its_own_names_and_pages_are_welcome(tmp_path: Path, headers: dict[str, str]) -> None:
     async with world(tmp_path) as net:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -12,11 +12,21 @@ from pathlib import Path
 import pytest
 from starlette.applications import Starlette
 
-from tests.exchange.api_world import token, world
+from tests.exchange.api_world import Reader, World, token, world
 from tests.support.loop import until
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base import asgi
-from trunkline.core.events import Failed, Notice, TextDelta, ThinkingDelta, ToolRequested, TurnEnded
+from trunkline.base.vocabulary import Mode
+from trunkline.core.events import (
+    Envelope,
+    Failed,
+    Notice,
+    StopAsked,
+    TextDelta,
+    ThinkingDelta,
+    ToolRequested,
+    TurnEnded,
+)
 from trunkline.core.feed import FEW
 from trunkline.core.turns import State
 from trunkline.core.usage import Usage
@@ -329,3 +339,93 @@ async def test_many_readers_get_the_same_bytes_made_once(tmp_path: Path) -> None
         await net.say(id, "Hello")
         await until(lambda: all("turn_ended" in reader.kinds for reader in readers))
         assert len({reader.text for reader in readers}) == 1
+
+
+def all_wait(net: World) -> bool:
+    """Whether all streams have sent everything."""
+    return all(stream._is_waiting for stream in net.app.state.streams.open)
+
+
+def writing_now(net: World, id: str, may_write: Callable[[], bool]) -> tuple[Reader, list[bytes]]:
+    """A reader whose server writes chunks at once, as often as it may; and these chunks."""
+    written: list[bytes] = []
+
+    def write_now(framed: bytes) -> bool:
+        if not may_write():
+            return False
+        data = framed.split(b"\r\n", 1)[1].removesuffix(b"\r\n")
+        written.append(data)
+        reader.chunks.append(data)
+        return True
+
+    headers = {"authorization": f"Bearer {token('observer')}"}
+    reader = Reader(net.app, f"/api/sessions/{id}/events", headers, write_now=write_now)
+    return reader, written
+
+
+async def test_what_is_written_at_once_does_not_overtake_what_had_to_wait(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        id = await net.session()
+        live = await net.exchange.switchboard.find(id)
+        allowed = iter([True, False])
+        reader, written = writing_now(net, id, lambda: next(allowed, True))
+        await until(lambda: reader.chunks)
+        modes: list[list[Mode]] = [["yolo"], ["default", "yolo"]]
+        for together in modes:
+            await until(lambda: all_wait(net))
+            for mode in together:
+                live.session.set_mode(mode)
+                live.session.flush()
+        await until(lambda: len(reader.events) == 3)
+        seqs = [data["seq"] for _, data in reader.events]
+        assert seqs == sorted(seqs)
+        assert len(written) == 1
+        await reader.leave()
+
+
+async def test_who_loses_the_token_is_written_nothing_at_once_either(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        id = await net.session("echo")
+        reader, written = writing_now(net, id, lambda: True)
+        await until(lambda: reader.chunks)
+        await until(lambda: all_wait(net))
+        settings = net.exchange.settings
+        await net.exchange.take_up(settings.replace(people={"admin": settings.people["admin"]}))
+        await net.say(id, "A secret")
+        await until(lambda: reader.ended)
+        assert written == []
+        assert "secret" not in reader.text
+
+
+async def test_a_reader_of_a_session_that_is_closed_and_woken_again_reads_nothing_twice(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        id = await net.session("echo")
+        board = net.exchange.switchboard
+        await net.say(id, "one")
+        live = await board.find(id)
+        await live.session.at_rest()
+        reader = net.read(id)
+        await until(lambda: "turn_ended" in reader.kinds)
+        del board._live[id]
+        await live.close()
+        await until(lambda: board.live(id) is not None)
+        await net.say(id, "two")
+        await until(lambda: reader.kinds.count("turn_started") > 1 and reader.kinds[-1] == "turn_ended")
+        assert reader.kinds == 2 * ["turn_started", "text_delta", "turn_ended"]
+
+
+async def test_what_is_for_the_log_alone_is_not_read_while_the_agent_cannot_be_had(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        id = await net.session(session_id="s1")
+        await net.say(id)
+        await until(lambda: net.fake.busy)
+        await net.post(f"/api/sessions/{id}/stop")
+        await (await net.exchange.switchboard.find(id)).session.at_rest()
+        records = [type(item.event) for item in net.exchange.switchboard.peek(id).records if isinstance(item, Envelope)]
+        assert StopAsked in records
+    async with world(tmp_path) as net:
+        settings = net.exchange.settings
+        await net.exchange.take_up(settings.replace(agents={"echo": settings.agents["echo"]}))
+        reader = net.read(id)
+        await until(lambda: "turn_ended" in reader.kinds)
+        assert "stop_asked" not in reader.kinds
