@@ -145,7 +145,7 @@ def test_a_prompt_is_read_from_regular_files_alone_and_not_without_end(
 
 
 def test_a_member_of_a_brain_that_is_not_known_is_refused_with_where_it_goes() -> None:
-    with pytest.raises(ConfigError, match=r"Unknown key `brain.provider`.*goes into `brain.options`"):
+    with pytest.raises(ConfigError, match=r"Unknown key `brain.provider`.*go into `brain.options`"):
         normalise({**BASE, "brain": {"kind": "agent", "name": "coder", "provider": "anthropic"}})
     with pytest.raises(ConfigError, match=r"Unknown key `brain.modell`. Did you mean `brain.model`"):
         normalise({**BASE, "brain": {"kind": "openai", "modell": "m"}})
