@@ -10,6 +10,8 @@ import pytest
 
 from tests.support.attached import client, echo, exchange
 from trunkline.base.attach import ATTACH_SOCKET, AttachHeader
+from trunkline.exchange.session_rows import SessionRows
+from trunkline.store.database import DatabaseGone
 
 HERE = AttachHeader("jsonstream")
 
@@ -61,6 +63,21 @@ async def test_who_cannot_be_let_in_is_told_why(tmp_path: Path, header: AttachHe
             assert why in program.answer.error
             assert not await program.more()
         assert await running.switchboard.rows() == []
+
+
+async def test_an_exchange_whose_disk_is_full_says_so_and_serves_when_it_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(*_: object) -> None:
+        raise DatabaseGone("database or disk is full")
+
+    async with exchange(tmp_path, a=echo(tmp_path)) as running:
+        with monkeypatch.context() as patched:
+            patched.setattr(SessionRows, "insert", full)
+            async with client(running, HERE) as program:
+                assert "database or disk is full" in (program.answer.error or "")
+        async with client(running, HERE) as program:
+            assert program.answer.error is None
 
 
 async def test_a_session_of_another_agent_is_not_joined(tmp_path: Path) -> None:

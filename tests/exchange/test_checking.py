@@ -62,6 +62,13 @@ async def test_a_home_that_others_can_open_is_told_with_the_command_that_closes_
     assert not [each.mend for each in await examine(written(tmp_path, FILE), {}) if each.mend]
 
 
+async def test_a_disk_that_is_full_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "home").mkdir(mode=0o700)
+    monkeypatch.setattr(checking, "free_bytes", lambda path: 4096)
+    (found,) = await wrong(tmp_path, FILE)
+    assert (found.what, "4 KiB of free space" in found.told, "df -h" in found.mend) == ("home", True, True)
+
+
 async def test_a_file_in_the_place_of_the_home_is_told(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("")
     (found,) = await wrong(tmp_path, FILE)

@@ -19,6 +19,7 @@ from trunkline.exchange.lines import agentproc, chat, jsonstream
 from trunkline.exchange.lines.connection import LocalConnection
 from trunkline.exchange.live_session import LiveSession
 from trunkline.exchange.people import LOCAL
+from trunkline.store.database import DatabaseGone
 
 logger = logging.getLogger(__name__)
 
@@ -87,6 +88,9 @@ async def _serve(exchange: Exchange, connection: LocalConnection, full: bool) ->
         except Fault as fault:
             connection.refuse(str(fault), retryable=fault.retryable)
             return
+        except DatabaseGone as error:
+            connection.refuse(_not_written(error), retryable=True)
+            return
         except (ConnectionError, asyncio.IncompleteReadError):
             raise
         except Exception:
@@ -97,6 +101,8 @@ async def _serve(exchange: Exchange, connection: LocalConnection, full: bool) ->
         connection.end(await _LINES[header.wire](exchange, live, header, connection))
     except Fault as fault:
         connection.end(AttachEnding(1, str(fault), fault.kind))
+    except DatabaseGone as error:
+        connection.end(AttachEnding(1, _not_written(error)))
     except (ConnectionError, asyncio.IncompleteReadError):
         # It has disconnected; there is nobody to tell.
         return
@@ -106,6 +112,12 @@ async def _serve(exchange: Exchange, connection: LocalConnection, full: bool) ->
             connection.end(AttachEnding(1, FAILED))
     finally:
         await connection.close()
+
+
+def _not_written(error: DatabaseGone) -> str:
+    """For whoever runs the exchange, and can do something about it."""
+    logger.warning("an attached program could not be served: %s", error)
+    return f"The exchange cannot use its database: {error}. Mend that, and try again."
 
 
 async def joined(exchange: Exchange, header: AttachHeader) -> LiveSession:

@@ -32,6 +32,9 @@ CONNECT_SECONDS = 1.0
 #: For finding out whether an agent is available: it may look for a model on this machine.
 AGENT_SECONDS = 20.0
 
+#: What an exchange needs to go on for a while: a few of its write-ahead log's pages, and the words of some turns.
+FEWEST_FREE_BYTES = 8 * 1024 * 1024
+
 #: The permissions that others must not have in a home.
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -96,11 +99,21 @@ def _home(settings: ExchangeSettings) -> Iterator[DoctorFinding]:
         yield _wrong("home", f"{home} is not a directory", _another(home))
     elif not os.access(home, os.W_OK | os.X_OK):
         yield _wrong("home", f"{home} cannot be written to", f"chmod u+rwx {shlex.quote(home)}")
+    elif (free := free_bytes(home)) < FEWEST_FREE_BYTES:
+        yield _wrong(
+            "home", f"{home} has {free // 1024:,} KiB of free space", f"Free some space: df -h {shlex.quote(home)}"
+        )
     elif mode & _OTHERS:
         # Its contents cannot: this is merely untidy.
         yield DoctorFinding("home", True, f"{home}, which others can look into", f"chmod 700 {shlex.quote(home)}")
     else:
         yield DoctorFinding("home", True, home)
+
+
+def free_bytes(path: str) -> int:
+    """How much the user may still write where a directory is."""
+    found = os.statvfs(path)
+    return found.f_bavail * found.f_frsize
 
 
 def _missing(home: str) -> DoctorFinding:
