@@ -176,6 +176,8 @@ class SessionMeter:
         """What has been counted for each turn in progress, and the model it was last counted for."""
         self._admitted = 0
         """Messages that were admitted but have not been started."""
+        self._counted = 0
+        """The last turn whose rest was counted."""
         self.keep: Callable[[Work], None] = _forget
         """Writes rows one after the other; set by the owner of the session."""
         self.now: Callable[[], tuple[int, str]] = lambda: (0, "")
@@ -221,7 +223,6 @@ class SessionMeter:
         """A message is being answered, or refused."""
         now = self._clock()
         admitted = self._admitted > 0
-        self._admitted -= admitted
 
         def write(tx: Transaction) -> None:
             tally.began(tx, self._session, turn)
@@ -230,14 +231,19 @@ class SessionMeter:
                 tx.execute("INSERT INTO turn_began (agent, at) VALUES (?, ?)", (self._agent, now))
 
         await self._database.write(write)
+        # Only now: it is called again if the database does not answer.
+        self._admitted -= admitted
 
     async def turn_ended(self, turn: int, usage: Usage | None, person: str) -> None:
         """The turn is over. What the agent did not count itself is counted now."""
-        counted, model = self._metered.pop(turn, (None, ""))
+        counted, model = self._metered.get(turn, (None, ""))
         rest = _less(usage, counted)
-        if rest is not None:
+        if rest is not None and turn != self._counted:
+            # Once, and before it is written: it is called again if the database does not answer.
+            self._counted = turn
             self._count(rest, model)
         await self._write(rest or Usage(), model, person, 1, partial(tally.ended, session=self._session, turn=turn))
+        self._metered.pop(turn, None)
 
     async def catch_up(self, so_far: Tally, ends: Sequence[UncountedTurn]) -> None:
         """Count what the log has, and no row: a process died between the two."""

@@ -8,9 +8,8 @@ time limit of turns. Rows are written in the order of the events, in a thread; c
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from trunkline.base import jsontext
 from trunkline.core.agent import Decision, Deny
@@ -34,8 +33,7 @@ from trunkline.exchange.approvals import AlreadyDecided, Approval, ApprovalStore
 from trunkline.exchange.budgets import SessionMeter
 from trunkline.exchange.directory import AgentEntry
 from trunkline.exchange.messages import Messages
-
-logger = logging.getLogger(__name__)
+from trunkline.exchange.row_writer import RowWriter
 
 #: Kinds of faults that are about the agent, not about the request.
 ILL = frozenset({"agent", "crashed", "timeout", "internal"})
@@ -48,7 +46,6 @@ _NOTED = frozenset(
 Told = Callable[[Approval], None]
 #: Called when a session was removed.
 Removed = Callable[[], None]
-Work = Callable[[], Awaitable[object]]
 
 
 class LiveSession:
@@ -79,10 +76,9 @@ class LiveSession:
         self._messages = messages
         self._told = told
         self._loop = asyncio.get_running_loop()
-        self._rows: deque[Work] = deque()
+        self._rows = RowWriter(session.id)
         self._done: list[Act] = []
         """What clients did and is not noted yet."""
-        self._writing: asyncio.Task[None] | None = None
         self._asked = {request.call_id: digest(request) for request in session.waiting}
         """The calls that await a person, as they were shown: without secrets, unlike the agent's own."""
         self._clock: asyncio.TimerHandle | None = None
@@ -97,7 +93,7 @@ class LiveSession:
         """The authors of the messages being answered, as far as they were shown."""
         if session.turn:
             self._sender = self._now()[1]
-        meter.keep, meter.now = self._write, self._now
+        meter.keep, meter.now = self._rows.write, self._now
         session.attach(self)
         self.touch()
 
@@ -119,7 +115,7 @@ class LiveSession:
     @property
     def is_idle(self) -> bool:
         """Whether it can be closed: nothing runs or waits, and no client is attached."""
-        at_rest = self.session.status in (State.IDLE, State.CLOSED) and self._writing is None
+        at_rest = self.session.status in (State.IDLE, State.CLOSED) and not self._rows.is_busy
         return at_rest and not self.clients and not self.sending.locked()
 
     def touch(self) -> None:
@@ -167,36 +163,36 @@ class LiveSession:
     async def written(self) -> None:
         """Wait until the rows reflect everything that has happened so far.
 
-        Later ones are not waited for: a session that is never idle must not keep the caller waiting forever.
+        Raises:
+            DatabaseGone: they cannot be written now.
         """
         await self.session.settled()
-        if self._writing is not None:
-            reached = asyncio.Event()
-            self._write(lambda: _set(reached))
-            await reached.wait()
+        await self._rows.written()
 
     def note(self, act: Act, acts: Acts) -> None:
         """Note what somebody did, after the rows already queued, together with everything else that is done until then:
         a hundred clients may come and go at once."""
         self._done.append(act)
         if len(self._done) == 1:
-            self._write(lambda: self._keep(acts))
+            self._rows.write(partial(self._keep, acts, []))
 
-    async def _keep(self, acts: Acts) -> None:
-        done, self._done = self._done, []
-        await acts.keep(self.id, done)
+    async def _keep(self, acts: Acts, taken: list[Act]) -> None:
+        """`taken`: what an earlier try could not write."""
+        taken += self._done
+        self._done.clear()
+        await acts.keep(self.id, taken)
 
     async def close(self) -> None:
         """End the turn in progress, and close the agent."""
         self._stop_clock()
         await self.session.close()
-        await self.written()
+        await self._rows.end()
 
     async def suspend(self) -> None:
         """Close the agent. Pending approvals remain pending when the session is opened again."""
         self._stop_clock()
         await self.session.suspend()
-        await self.written()
+        await self._rows.end()
 
     # The session's sink.
 
@@ -218,16 +214,16 @@ class LiveSession:
                 self._sender = message.sender or ""
                 self._timed, self._left = turn, self.meter.seconds_per_turn
                 self._start_clock()
-                self._write(lambda: self._began_turn(turn, message))
+                self._rows.write(lambda: self._began_turn(turn, message))
             case ToolRequested() as request:
                 self._pause_clock()
                 self._asked[request.call_id] = digest(request)
-                self._write(lambda: self._ask(turn, request))
+                self._rows.write(lambda: self._ask(turn, request))
             case ToolAnswered(call_id=call_id, approved=approved, by=by):
                 self._start_clock()
                 self._asked.pop(call_id, None)
                 why = self._reasons.pop(call_id, None)
-                self._write(lambda: approvals.answered(id, turn, call_id, approved=approved, by=by, reason=why))
+                self._rows.write(lambda: approvals.answered(id, turn, call_id, approved=approved, by=by, reason=why))
             case ToolStarted(call_id=call_id) | ToolFinished(call_id=call_id):
                 # It ran without an answer, which is up to the agent; the question is settled.
                 self._close_call(turn, call_id, "The agent continued without an answer.")
@@ -242,12 +238,12 @@ class LiveSession:
                 self._left = None
                 self._note_health(outcome)
                 sender = self._sender
-                self._write(lambda: self.meter.turn_ended(turn, usage, sender))
+                self._rows.write(lambda: self.meter.turn_ended(turn, usage, sender))
 
     def _close_call(self, turn: int, call_id: str, reason: str) -> None:
         self._start_clock()
         if self._asked.pop(call_id, None) is not None:
-            self._write(lambda: self._approvals.ended(self.id, turn, call_id, reason))
+            self._rows.write(lambda: self._approvals.ended(self.id, turn, call_id, reason))
 
     def _note_health(self, outcome: str) -> None:
         if outcome == "success":
@@ -268,25 +264,6 @@ class LiveSession:
 
     async def _ask(self, turn: int, request: ToolRequested) -> None:
         self._told(await self._approvals.asked(self.id, self.agent, turn, request))
-
-    # Writing rows, one after the other.
-
-    def _write(self, work: Work) -> None:
-        self._rows.append(work)
-        if self._writing is None:
-            self._writing = self._loop.create_task(self._write_rows(), name="rows of a session")
-
-    async def _write_rows(self) -> None:
-        try:
-            while self._rows:
-                work = self._rows.popleft()
-                try:
-                    await work()
-                except Exception:
-                    # It is in the log; the rows are corrected when the session is opened next.
-                    logger.exception("a row of session %s could not be written", self.id)
-        finally:
-            self._writing = None
 
     # The time limit of a turn. The clock stops while a person is asked.
 
@@ -313,7 +290,3 @@ class LiveSession:
             self.session.break_off(
                 BudgetExceeded(f"The turn took longer than its budget of {seconds:g} s.", retryable=False)
             )
-
-
-async def _set(event: asyncio.Event) -> None:
-    event.set()

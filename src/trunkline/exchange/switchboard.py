@@ -16,7 +16,7 @@ from typing import Literal
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import Agent
 from trunkline.core.events import Envelope, UserMessage
-from trunkline.core.faults import AgentBusy, Fault, SessionExists, SessionNotFound, of
+from trunkline.core.faults import AgentBusy, Fault, SessionDamaged, SessionExists, SessionNotFound, of
 from trunkline.core.ids import new_id
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
@@ -206,8 +206,8 @@ class Switchboard:
                     for removed in tuple(live.seats.values()):
                         removed()
                     await live.close()
-                # The log first: while the row exists, an interrupted removal can be repeated.
-                with suppress(SessionNotFound):
+                # The log first: then an interrupted removal can be repeated. A new session sets a damaged one aside.
+                with suppress(SessionNotFound, SessionDamaged):
                     await asyncio.to_thread(self._store.remove, session_id)
                 await self._rows.delete(session_id)
 
