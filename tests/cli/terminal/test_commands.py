@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 
-from trunkline.cli.terminal.commands import _chosen, _chosen_grants
+from trunkline.cli.terminal.commands import _chosen, _chosen_grants, _model
+from trunkline.core.agent import Change
 from trunkline.core.faults import ConfigError, SessionNotFound
 from trunkline.core.grants import Grant
 
@@ -26,3 +29,46 @@ def test_a_number_that_no_grant_has_takes_nothing_back(which: str) -> None:
 def test_a_number_that_no_session_has_is_told(which: str) -> None:
     with pytest.raises(SessionNotFound):
         _chosen(which, "/nowhere")
+
+
+class Models:
+    """A chat of which only the model is of interest."""
+
+    def __init__(self, *known: str) -> None:
+        self._known = known
+        self.notes: list[str] = []
+        self.model = ""
+        self.view = self.session = self
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    async def configure(self, change: Change) -> None: ...
+
+    async def models(self) -> list[str]:
+        return list(self._known)
+
+    def use_model(self, name: str) -> None:
+        self.model = name
+
+
+async def changed(chat: Models, name: str) -> list[str]:
+    await _model(cast(Any, chat), name)
+    assert (chat.model, chat.notes.pop(0)) == (name, f"The model is `{name}` now.")
+    return chat.notes
+
+
+async def test_a_model_that_is_not_listed_is_taken_with_a_note_and_the_nearest_name() -> None:
+    (note,) = await changed(Models("big-1", "small-1"), "bgi-1")
+    assert note.startswith("It is not among the models that are known.")
+    assert "`big-1`" in note
+
+
+@pytest.mark.parametrize("name", ["big-1", "big-2", "big-3", "big-1-2025-09-29"])
+async def test_a_model_that_is_listed_under_its_name_or_a_dated_one_is_taken_without_a_word(name: str) -> None:
+    known = ("big-1", "big-1-2025-09-29", "big-2-20250929", "big-3")
+    assert not await changed(Models(*known), name)
+
+
+async def test_where_no_models_are_known_any_is_taken_without_a_word() -> None:
+    assert not await changed(Models(), "anything")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol, get_args
 
 from rich.text import Text
 
 from trunkline.base import exchange_home
+from trunkline.base.nearest import suggestion
 from trunkline.base.printable import printable
 from trunkline.base.vocabulary import Mode
 from trunkline.cli import local_exchange, shelf
@@ -202,6 +204,10 @@ def _chosen_grants(argument: str, grants: Sequence[Grant]) -> Sequence[Grant]:
     )
 
 
+#: What stands behind a model's usual name where one of its versions is listed.
+_DATED = r"-\d{4}-?\d{2}-?\d{2}"
+
+
 async def _model(chat: Chat, argument: str) -> None:
     if not argument:
         chat.view.note(f"The model is `{chat.model}`." if chat.model else "The agent does not say what its model is.")
@@ -216,6 +222,11 @@ async def _model(chat: Chat, argument: str) -> None:
     await chat.session.configure(SetOptions({"model": argument}))
     chat.use_model(argument)
     chat.view.note(f"The model is `{argument}` now.")
+    known = await chat.models()
+    if known and not any(re.fullmatch(rf"{re.escape(argument)}({_DATED})?", name) for name in known):
+        # Not refused: providers take names that they do not list.
+        near = suggestion(argument, known)
+        chat.view.note(f"It is not among the models that are known.{near} The next message shows whether it answers.")
 
 
 async def _usage(chat: Chat, argument: str) -> None:
