@@ -17,7 +17,7 @@ from trunkline.core.faults import BudgetExceeded
 from trunkline.exchange import tally
 from trunkline.exchange.forking import fork
 from trunkline.exchange.settings import AgentBudget
-from trunkline.exchange.tally import Tallies, Tally, UncountedTurn
+from trunkline.exchange.tally import Count, Tallies, Tally, UncountedTurn
 from trunkline.models.prices import Price
 from trunkline.models.providers import ModelSettings
 from trunkline.store.database import DatabaseGone
@@ -217,3 +217,21 @@ async def test_a_budget_that_is_used_up_to_the_last_is_spent(tmp_path: Path, bud
         assert world.ends("s1") == ["success"] * 2
         with pytest.raises(BudgetExceeded):
             await life.say(live, "say hello")
+
+
+async def test_a_turn_that_goes_on_in_the_next_process_is_counted_when_it_ends_there_and_not_by_who_catches_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, agent=CommandedAgent())
+    async with world.living() as life:
+        await life.say(await life.open(), "tool t1")
+        await life.pending()
+    left_out: list[int] = []
+
+    async def noted(tallies: Tallies, session: str, count: Count, turns: int | None = None, *, but: int = 0) -> None:
+        left_out.append(but)
+
+    monkeypatch.setattr(Tallies, "catch_up", noted)
+    async with world.living() as life:
+        await life.switchboard.find("s1")
+    assert left_out[-1] == 1
