@@ -121,6 +121,30 @@ def test_the_sessions_of_the_exchange_are_listed_and_resumed(home: Path) -> None
         assert beside.do(turns_of_t) == 1
 
 
+def test_a_session_that_is_resumed_shows_its_last_turn_and_its_id_is_completed(home: Path) -> None:
+    with running(home, a=echo(home), b=echo(home)) as beside:
+        beside.do(talk_about_notes)
+        with ChatTerminal("a", "--attach", "--session-id", "s") as chat:
+            chat.wait_for_prompt()
+            chat.type("/resume rel")
+            chat.sees("release-notes")
+            chat.type("\t")
+            chat.sees("/resume release-notes")
+            # The first one takes the completion, the second one sends.
+            chat.type(ENTER)
+            chat.type(ENTER)
+            chat.sees("Session release-notes, 2 turns so far.", "What came last?")
+            assert "What was first?" not in chat.terminal.screen
+            chat.wait_for_prompt()
+
+
+async def talk_about_notes(exchange: Exchange) -> None:
+    live = await exchange.switchboard.open("b", "release-notes")
+    for text in ("What was first?", "What came last?"):
+        await exchange.switchboard.submit(live, UserMessage(text, sender="ana"))
+    await live.session.at_rest()
+
+
 async def turns_of_t(exchange: Exchange) -> int:
     return (await exchange.switchboard.find("t")).session.state.turns
 

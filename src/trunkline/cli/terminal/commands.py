@@ -131,12 +131,12 @@ async def _sessions(chat: Chat, argument: str) -> None:
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2))
-    place = None if elsewhere is None else exchange_home.sessions_dir(local_exchange.home())
+    there = place(attached=elsewhere is not None)
     for number, info in enumerate(found, 1):
         here = info.id == chat.session.id
         style = "bold" if here else ""
-        title = "(this one)" if here else one_line(shelf.glance(info, place).title) or info.id
-        if place is not None and not here:
+        title = "(this one)" if here else one_line(shelf.glance(info, there).title) or info.id
+        if there is not None and not here:
             title = f"{info.agent}: {title}"
         table.add_row(
             Text(str(number), "cyan"),
@@ -306,15 +306,22 @@ def offered() -> Iterable[tuple[str, str]]:
     return [(name, words) for name, (_, words, _) in COMMANDS.items()]
 
 
-def arguments(command: str, workspace: str) -> Iterable[str]:
+def arguments(command: str, workspace: str, *, attached: bool = False) -> Iterable[str]:
     """What can follow a command."""
     if command == "/mode":
         return MODES
     if command in ("/thinking", "/trace"):
         return ("on", "off")
     if command == "/resume":
-        return [info.id for info in sessions_of(workspace) if info.id == printable(info.id)]
+        there = place(attached=attached)
+        found = sessions_of(workspace) if there is None else shelf.sessions(there)[:LISTED_SESSIONS]
+        return [info.id for info in found if info.id == printable(info.id)]
     return ()
+
+
+def place(*, attached: bool) -> str | None:
+    """Where the sessions are kept: those of the exchange that runs here, if the chat is attached to it."""
+    return exchange_home.sessions_dir(local_exchange.home()) if attached else None
 
 
 def sessions_of(workspace: str) -> list[SessionInfo]:

@@ -114,7 +114,7 @@ class TerminalConversation:
         self.view.traces = options.trace
         self._prompt = InputPrompt(
             commands.offered(),
-            lambda command: commands.arguments(command, self.workspace),
+            lambda command: commands.arguments(command, self.workspace, attached=self._options.attach),
             self.workspace,
             mode=lambda: self.session.mode,
             on_mode=self._next_mode,
@@ -273,12 +273,12 @@ class TerminalConversation:
             if not state.turns:
                 return
         self.view.note(f"Session {self.session.id}, {state.turns} turn{'' if state.turns == 1 else 's'} so far.")
-        if self._options.attach:
-            # What was said is in the exchange.
+        if self._talk.joined:
+            # Others see it in progress, and so is it shown here.
             return
         turn: list[Event] = []
-        for record in shelf.read(self.session.id).records:
-            if isinstance(record, Envelope):
+        for record in shelf.read(self.session.id, commands.place(attached=self._options.attach)).records:
+            if isinstance(record, Envelope) and record.turn <= state.turns:
                 if isinstance(record.event, TurnStarted):
                     turn.clear()
                 turn.append(record.event)
