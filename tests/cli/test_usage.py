@@ -45,6 +45,13 @@ def test_agents_are_held_against_their_budgets(home: Path) -> None:
     assert echo.endswith(" -")
 
 
+def test_a_cost_that_nobody_knows_is_not_told_as_nothing(home: Path) -> None:
+    rows = [{**ROW, "usd": 0.0}, {**ROW, "usd": 0.0, "input_tokens": 0, "output_tokens": 0}]
+    with answering(home, lambda asked: (200, {"usage": rows})):
+        _, unknown, nothing = invoke(command, "--by", "day").stdout.splitlines()
+    assert (unknown.split()[-1], nothing.split()[-1]) == ("-", "0.0000")
+
+
 def test_without_an_exchange_it_exits_1() -> None:
     done = invoke(command)
     assert done.exit_code == 1

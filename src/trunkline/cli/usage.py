@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import click
 
@@ -25,6 +26,8 @@ from trunkline.cli.explained import explained
 def command(by: str, as_json: bool) -> None:
     """Show what the agents of the exchange that runs here have used: turns, tokens, dollars, and budgets.
 
+    A cost of `-` is not known: the model has no price.
+
     \b
     Examples:
       trunkline usage
@@ -40,7 +43,7 @@ def command(by: str, as_json: bool) -> None:
             f"{row['turns']:,}",
             f"{row['input_tokens']:,}",
             f"{row['output_tokens']:,}",
-            f"{row.get('usd', 0.0):.4f}",
+            _dollars(row),
             *([_of_budget(row.get("budget") or {})] if by == "agent" else []),
         ]
         for row in said["usage"]
@@ -53,6 +56,12 @@ def command(by: str, as_json: bool) -> None:
 
 #: The limits of a budget, as people say them.
 _LIMITS = {"tokens_per_day": "tokens today", "usd_per_day": "USD today", "turns_per_hour": "turns this hour"}
+
+
+def _dollars(row: Mapping[str, Any]) -> str:
+    """Tokens that cost nothing are those of a model without a known price."""
+    usd = row.get("usd", 0.0)
+    return "-" if not usd and (row["input_tokens"] or row["output_tokens"]) else f"{usd:.4f}"
 
 
 def _of_budget(budget: Mapping[str, Mapping[str, float]]) -> str:

@@ -1,4 +1,5 @@
-"""Graph agents on local models, as a service: a Tryll server with the built-in models and the echo agent.
+"""Graph agents on local models, as a service: a Tryll server with the built-in models and the echo agent, or the
+agents of an exchange.
 
 Nothing is downloaded or loaded before somebody asks for a model.
 """
@@ -37,7 +38,7 @@ class TryllService:
         models_dir: str | None = None,
         storage_root: str | None = None,
     ) -> None:
-        """`elsewhere`: agents in addition to the echo agent. `strict`: use that port or fail. `token`: what clients
+        """`elsewhere`: agents in place of the echo agent. `strict`: use that port or fail. `token`: what clients
         must send; empty: none is needed."""
         self._token = token
         self._models_dir = models_dir
@@ -68,7 +69,9 @@ class TryllService:
         from trunkline.wires.tryll.serve import ServerSettings, TryllServer
 
         cache = paths.cache_dir()
-        models = AgentModels(ModelPool(models_dir=self._models_dir), offered(()), elsewhere=self._elsewhere)
+        # An exchange offers what its file names: an echo of the server's own would have no session there.
+        own = offered(()) if self._elsewhere is None else {}
+        models = AgentModels(ModelPool(models_dir=self._models_dir), own, elsewhere=self._elsewhere)
         vectors = VectorStore(os.path.join(cache, "tryll-vectors"))
         graphs = LocalGraphHost(models, self._storage_root, vectors)
         server = TryllServer(graphs, ServerSettings(token=self._token))
