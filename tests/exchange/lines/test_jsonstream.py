@@ -115,7 +115,7 @@ async def test_a_session_that_is_removed_ends_its_hosts_with_that_reason(tmp_pat
         await running.switchboard.remove("s")
         while await host.more():
             pass
-        assert host.ending == AttachEnding(1, "The session was removed.")
+        assert host.ending == AttachEnding(1, "The session was removed.", "session_not_found")
 
 
 async def test_a_host_that_does_not_read_hears_what_it_missed_and_nobody_else_waits_for_it(

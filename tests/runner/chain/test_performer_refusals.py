@@ -98,8 +98,8 @@ async def test_caps_stop_a_transaction_before_it_is_signed(world: World, limits:
     outcomes = [await performer.perform(tx("deposit()", value="1000"), world.community) for _ in range(3)]
     errors = [done.error for done in outcomes if not done.ok]
     assert errors
-    assert all(f"`execution.caps.{name}`" in str(error) for error in errors)
-    assert world.node.asked.count(SEND) == 3 - len(errors) == (1 if name.startswith("day") else 0)
+    assert all(f"`execution.caps.{name}`" in str(error) for error in errors), outcomes
+    assert world.node.asked.count(SEND) == 3 - len(errors) == (1 if name.startswith("day") else 0), outcomes
     # Another process with the same wallet has spent the same money.
     if name == "dayValueWei":
         assert not (await world.performer(caps=limits).perform(tx("deposit()", value="1000"), world.community)).ok
