@@ -250,7 +250,8 @@ async def test_only_an_admin_reaches_beyond_the_workspace(tmp_path: Path) -> Non
     (tmp_path / "workspace" / "inside").mkdir()
     async with world(tmp_path) as net:
         id = await net.session()
-        for outside in ("/etc/passwd", "../secret", str(tmp_path / "secret"), "link/secret", "~/.ssh/id_rsa"):
+        urls = ("file:///etc/passwd", "http://169.254.169.254/")
+        for outside in ("/etc/passwd", "../secret", str(tmp_path / "secret"), "link/secret", "~/.ssh/id_rsa", *urls):
             body = {"text": "Look", "files": [outside]}
             assert (await net.post(f"/api/sessions/{id}/messages", body, "approver")).status_code == 403
             assert (await net.post(f"/api/sessions/{id}/messages", body, "admin")).status_code == 202

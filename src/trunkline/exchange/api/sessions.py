@@ -179,6 +179,9 @@ async def _check_paths(call: ApiCall, name: str, paths: tuple[str, ...] | list[s
 
 
 def _all_inside(paths: tuple[str, ...] | list[str], workspace: str) -> bool:
+    if any("://" in path for path in paths):
+        # Some agents take these as URLs, such as `file:///etc/passwd`.
+        return False
     top = os.path.realpath(os.path.expanduser(workspace))
     found = (os.path.realpath(os.path.join(top, os.path.expanduser(path))) for path in paths)
     return all(os.path.commonpath((top, path)) == top for path in found)
