@@ -143,6 +143,9 @@ def test_the_changelog_has_each_area_once_and_says_of_each_change_what_it_is() -
     assert not {"Added", "Changed", "Fixed"} & set(areas)
     changes = re.findall(r"^- .*", unreleased.partition("### Security")[0], re.MULTILINE)
     assert [change for change in changes if not re.match("- (?:Added|Changed|Fixed|Removed): ", change)] == []
+    # Lines that begin alike tell one change twice: a merge has brought an older wording back.
+    beginnings = [re.sub(r"\W+", " ", change)[:60] for change in re.findall(r"^- .*", unreleased, re.MULTILINE)]
+    assert sorted({each for each in beginnings if beginnings.count(each) > 1}) == []
 
 
 def test_the_check_knows_a_translation_from_english() -> None:
