@@ -13,6 +13,7 @@ from trunkline.core.events import Gap, Notice, TextDelta, TurnEnded, UserMessage
 from trunkline.core.feed import FEW, LONGEST_REST
 from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
+from trunkline.exchange.api import broadcast
 from trunkline.exchange.api.broadcast import (
     BACKLOG_BYTES,
     Backlog,
@@ -47,6 +48,24 @@ def word(seq: int, size: int = 1000) -> StreamPiece:
 
 def weighty(seq: int, size: int = 1000) -> StreamPiece:
     return StreamPiece(seq, seq, False, b"E" * size)
+
+
+def test_a_reader_that_takes_nothing_costs_one_gap_each_time_and_not_one_for_each_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    encoded: list[Gap] = []
+
+    def counted(session: str, gap: Gap) -> bytes:
+        encoded.append(gap)
+        return b"gap"
+
+    monkeypatch.setattr(broadcast, "encode_gap", counted)
+    backlog = Backlog("s")
+    many = 3 * BACKLOG_BYTES // 1000
+    for seq in range(1, many, 10):
+        backlog.put(StreamChunk([word(number) for number in range(seq, seq + 10)]))
+    assert len(encoded) == backlog.drops > 1
+    assert all(gap.first == 1 for gap in encoded)
 
 
 def test_what_a_reader_has_not_taken_is_bounded_and_words_go_first() -> None:

@@ -42,13 +42,16 @@ def piece(session: str, item: Envelope | Gap) -> StreamPiece:
 class StreamChunk:
     """Pieces that are sent together."""
 
-    __slots__ = ("data", "framed", "pieces")
+    __slots__ = ("data", "framed", "parts", "pieces")
 
     def __init__(self, pieces: list[StreamPiece]) -> None:
         self.pieces = pieces
         self.data = b"".join([each.data for each in pieces])
         self.framed = b"%x\r\n%b\r\n" % (len(self.data), self.data)
         """As a chunk of HTTP/1.1."""
+        gone = StreamPiece(pieces[0].first, pieces[-1].last, True, b"")
+        self.parts = [gone] if all(each.passing for each in pieces) else pieces
+        """What dropping has to look at: pieces that may all go are one, for every reader."""
 
 
 class Backlog:
@@ -82,13 +85,17 @@ class Backlog:
     def _make_room(self) -> None:
         self.drops += 1
         kept: list[StreamPiece] = []
-        for each in chain.from_iterable(chunk.pieces for chunk in self._chunks):
-            if not each.passing:
-                kept.append(each)
-            elif kept and kept[-1].passing:
-                kept[-1] = self._gap(kept[-1].first, each.last)
-            else:
-                kept.append(self._gap(each.first, each.last))
+        first = last = 0
+        for each in chain.from_iterable(chunk.parts for chunk in self._chunks):
+            if each.passing:
+                first, last = first or each.first, each.last
+                continue
+            if first:
+                kept.append(self._gap(first, last))
+                first = 0
+            kept.append(each)
+        if first:
+            kept.append(self._gap(first, last))
         size, gone = sum(len(each.data) for each in kept), 0
         if size > BACKLOG_BYTES:
             # Nothing but weighty events, and nobody takes them: the older half goes. The last one stays, however large.
