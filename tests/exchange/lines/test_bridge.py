@@ -163,8 +163,11 @@ async def test_who_writes_answers_and_stops_in_a_chat_is_told_apart(
             await until(lambda: len(asked_in(platform)) == 2)
             platform.says("/stop", at=None, sender=ana, id="stop")
             await until(lambda: platform.sees("stopped"))
-            await running.switchboard.written()
-        (row,) = await running.switchboard.rows()
+            (row,) = await running.switchboard.rows()
+            # The chat is told before the turn has ended, and only then is it counted.
+            live = await running.switchboard.find(row.id)
+            await live.session.at_rest()
+            await live.written()
         events = [each.event for each in running.switchboard.peek(row.id).records if isinstance(each, Envelope)]
         assert [each.message.sender for each in events if isinstance(each, TurnStarted)] == [
             f"telegram:{ana}",
