@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tests.support.patience import PATIENCE_SECONDS
-from trunkline.base.listening_socket import ListeningSocket
+from trunkline.base.listening_socket import ListeningSocket, bound
 
 #: A server in a process that may have few files, of which it uses up all; it says how it is afterwards.
 PROGRAM = """
@@ -71,3 +71,13 @@ async def test_a_listener_accepts_as_any_other_and_gives_its_reserve_back() -> N
         accepted.close()
     assert listener.fileno() == -1
     listener.close()
+
+
+async def test_a_name_is_bound_at_all_its_addresses_and_one_that_is_taken_leaves_nothing_open() -> None:
+    (first, *more) = await bound("127.0.0.1", 0)
+    with first:
+        assert more == []
+        first.listen()
+        with pytest.raises(OSError, match="in use"):
+            await bound("127.0.0.1", first.getsockname()[1])
+    assert first.fileno() == -1

@@ -68,6 +68,34 @@ class ListeningSocket(socket.socket):
             os.close(spare)
 
 
+async def bound(host: str, port: int) -> list[ListeningSocket]:
+    """Sockets on all addresses that a name has, for `create_server`.
+
+    Raises:
+        OSError: one of them cannot be had.
+    """
+    # Imported here: those who only connect have no event loop.
+    from asyncio import get_running_loop
+
+    found = await get_running_loop().getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    made: list[ListeningSocket] = []
+    try:
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            listener = ListeningSocket(family, kind, protocol)
+            made.append(listener)
+            # A server that was killed must come back to its port although old connections linger.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                # The other family has a socket of its own.
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            listener.bind(address)
+    except BaseException:
+        for listener in made:
+            listener.close()
+        raise
+    return made
+
+
 def _spare() -> int | None:
     try:
         return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)

@@ -16,6 +16,7 @@ import socket
 import ssl
 
 from trunkline.base import memory
+from trunkline.base.listening_socket import bound
 from trunkline.base.values import Value
 from trunkline.wires.tryll.host import GraphHost
 from trunkline.wires.tryll.messages import HealthResponse, ModelInfo
@@ -90,15 +91,13 @@ class TryllServer:
         Raises:
             OSError: that does not work.
         """
-        made = await self.loop.create_server(
-            lambda: ServerConnection(self), host, port, backlog=_BACKLOG, ssl=tls, start_serving=False
-        )
-        for each in made.sockets:
+        sockets = await bound(host, port)
+        for each in sockets:
             # Inherited by what is accepted: a peer whose machine is gone does not stay for ever.
             each.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        await made.start_serving()
-        self._servers.append(made)
-        address = made.sockets[0].getsockname()
+            made = await self.loop.create_server(lambda: ServerConnection(self), sock=each, backlog=_BACKLOG, ssl=tls)
+            self._servers.append(made)
+        address = sockets[0].getsockname()
         return address[0], address[1]
 
     async def close(self) -> None:
