@@ -20,6 +20,7 @@ from trunkline.core import events as core
 from trunkline.core.agent import AddHistory, Approve, Deny, OpenRequest
 from trunkline.core.approvals import Policy
 from trunkline.core.events import Event, UserMessage
+from trunkline.core.fault_table import CRASHED
 from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
 from trunkline.core.usage import NOTHING_USED, Usage
@@ -158,7 +159,7 @@ async def test_failures_come_through_with_their_kind(tmp_path: Path) -> None:
         assert core.Failed("provider", "Rate limit exceeded", True) in events
         assert end(events).outcome == "error"
         events = await talk(conversation, "crash")
-        assert "boom" in failures(events)[0]
+        assert failures(events) == [CRASHED]
         assert end(events).outcome == "error"
         assert end(await talk(conversation, "hello")).outcome == "success"
 

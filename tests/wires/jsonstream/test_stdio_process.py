@@ -21,6 +21,7 @@ from tests.support.agent_process import COMMAND, AgentProcess, gone
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.config import user_file
 from trunkline.base.paths import sessions_dir
+from trunkline.core.fault_table import CRASHED
 
 pytestmark = pytest.mark.process
 
@@ -662,6 +663,6 @@ def test_a_secret_in_a_crash_reaches_neither_the_host_nor_the_log_on_standard_er
         lines = agent.until("stream_end")
         agent.end()
         logged = agent.stderr()
-    assert "cannot use [redacted]" in json.dumps(lines)
+    assert CRASHED in json.dumps(lines)
     assert "cannot use [redacted]" in logged
     assert secret not in json.dumps(lines) + logged
