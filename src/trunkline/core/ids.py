@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import time
 
+_MILLISECOND = 1_000_000
+#: The twelve bits behind the milliseconds are a fraction of one: lists whose rows have the same time go by the id.
+_FRACTIONS = 1 << 12
+
 
 def new_id() -> str:
-    """A fresh UUIDv7: 48 bits of milliseconds, 74 random bits."""
-    number = int(time.time() * 1000) << 80 | int.from_bytes(os.urandom(10), "big")
-    number = number & ~(0xF << 76) | 0x7 << 76
-    number = number & ~(0x3 << 62) | 0x2 << 62
-    text = f"{number:032x}"
+    """A fresh UUIDv7: 48 bits of milliseconds, 12 bits of the fraction, 62 random bits."""
+    milliseconds, rest = divmod(time.time_ns(), _MILLISECOND)
+    fraction = rest * _FRACTIONS // _MILLISECOND
+    chance = int.from_bytes(os.urandom(8), "big") >> 2
+    text = f"{milliseconds << 80 | 0x7 << 76 | fraction << 64 | 0x2 << 62 | chance:032x}"
     return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

@@ -157,7 +157,7 @@ async def test_after_a_start_nobody_is_told_that_something_waits_which_nobody_ca
         assert (answered.status_code, answered.json()["error"]["code"]) == (409, "decided")
         assert reason in answered.json()["error"]["message"]
         assert (found.json()["state"], found.json()["turn"]) == (state, 0)
-        assert listed.json() == {"sessions": [found.json()]}
+        assert [(one["id"], one["state"], one["turn"]) for one in listed.json()["sessions"]] == [(id, state, 0)]
         assert stopped.json() == {"stopped": False}
         await until(lambda: "tool_requested" in reader.kinds)
         if problem is None:
