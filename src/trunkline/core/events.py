@@ -284,3 +284,13 @@ class Gap(Value):
 
     first: int
     last: int
+
+
+def first_seq(item: Envelope | Gap) -> int:
+    """The number that an event has, or a gap begins with."""
+    return item.first if isinstance(item, Gap) else item.seq
+
+
+def last_seq(item: Envelope | Gap) -> int:
+    """The number that an event has, or a gap ends with."""
+    return item.last if isinstance(item, Gap) else item.seq

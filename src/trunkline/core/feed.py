@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from trunkline.core.events import Audio, Envelope, Gap, Progress, TextDelta, ThinkingDelta
+from trunkline.core.events import Audio, Envelope, Gap, Progress, TextDelta, ThinkingDelta, first_seq, last_seq
 
 #: Some seconds of a fast model's words.
 QUEUE_LENGTH = 1024
@@ -147,18 +147,18 @@ class Subscription:
             if isinstance(item, Envelope) and not isinstance(item.event, PASSING):
                 kept.append(item)
             elif kept and isinstance(kept[-1], Gap):
-                kept[-1] = Gap(kept[-1].first, _last(item))
+                kept[-1] = Gap(kept[-1].first, last_seq(item))
             else:
-                kept.append(Gap(_first(item), _last(item)))
+                kept.append(Gap(first_seq(item), last_seq(item)))
         self._queue = kept
 
     def _drop_oldest(self) -> None:
         """Nothing but weighty events, and nobody takes them: the older half goes."""
         gone = len(self._queue) - min(self._length // 2, self._length - 2)
-        first = _first(self._queue[0])
+        first = first_seq(self._queue[0])
         for _ in range(gone - 1):
             self._queue.popleft()
-        self._queue.appendleft(Gap(first, _last(self._queue.popleft())))
+        self._queue.appendleft(Gap(first, last_seq(self._queue.popleft())))
 
     # The watcher.
 
@@ -183,11 +183,3 @@ class Subscription:
     def _wake(self) -> None:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
-
-
-def _first(item: Envelope | Gap) -> int:
-    return item.first if isinstance(item, Gap) else item.seq
-
-
-def _last(item: Envelope | Gap) -> int:
-    return item.last if isinstance(item, Gap) else item.seq

@@ -29,6 +29,7 @@ from trunkline.core.events import (
     ToolRequested,
     TurnEnded,
     UserMessage,
+    last_seq,
 )
 from trunkline.core.feed import QUEUE_LENGTH, Subscription
 from trunkline.core.grants import Grant
@@ -193,7 +194,7 @@ class Session:
                 try:
                     for read, item in enumerate(self._recorder.read(seen, live.after), 1):
                         yield item
-                        seen = item.last if isinstance(item, Gap) else item.seq
+                        seen = last_seq(item)
                         if read % EVENTS_PER_TICK == 0:
                             await asyncio.sleep(0)
                 except ValueError:
@@ -203,7 +204,7 @@ class Session:
             while await live.more():
                 while (found := live.pop()) is not None:
                     # Numbers only increase: once one is new, all that follow are.
-                    is_new = is_new or (found.last if isinstance(found, Gap) else found.seq) > seen
+                    is_new = is_new or last_seq(found) > seen
                     if is_new:
                         yield found
         finally:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -17,6 +17,7 @@ from trunkline.base import jsontext
 from trunkline.core.faults import BudgetExceeded
 from trunkline.core.usage import Usage
 from trunkline.exchange import tally
+from trunkline.exchange.row_writer import Work
 from trunkline.exchange.settings import AgentBudget
 from trunkline.exchange.tally import Tally, UncountedTurn
 from trunkline.models.prices import Price
@@ -145,9 +146,6 @@ class Budgets:
 
 
 _SUMS = ("turns", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "micro_usd")
-
-
-Work = Callable[[], Awaitable[object]]
 
 
 class SessionMeter:

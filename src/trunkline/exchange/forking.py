@@ -17,6 +17,8 @@ from trunkline.core.events import (
     JournalReplaced,
     ToolCancelled,
     TurnEnded,
+    first_seq,
+    last_seq,
 )
 from trunkline.core.faults import ConfigError, SessionNotFound
 from trunkline.core.state import SessionState
@@ -66,7 +68,7 @@ async def fork(switchboard: Switchboard, session_id: str, at: int | None, by: st
 
 def _until(records: Iterator[Envelope | Gap], end: int) -> Iterator[Envelope | Gap]:
     for record in records:
-        if (record.first if isinstance(record, Gap) else record.seq) > end:
+        if first_seq(record) > end:
             return
         yield record
 
@@ -94,5 +96,5 @@ def _forked(records: Iterator[Envelope | Gap], end: int, words: str) -> Iterator
 def _last(records: Iterator[Envelope | Gap]) -> int:
     last = 0
     for record in records:
-        last = record.last if isinstance(record, Gap) else record.seq
+        last = last_seq(record)
     return last

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 
 from trunkline.core.agent import AddHistory
-from trunkline.core.events import Envelope, Gap
+from trunkline.core.events import Envelope, Gap, last_seq
 from trunkline.core.faults import SessionNotFound, Unsupported
 from trunkline.exchange.conversation_text import conversation_text
 from trunkline.exchange.live_session import LiveSession
@@ -52,7 +52,7 @@ def _read(records: Iterator[Envelope | Gap], agent: str) -> tuple[str, int]:
     def counted() -> Iterator[Envelope | Gap]:
         nonlocal last
         for record in records:
-            last = record.last if isinstance(record, Gap) else record.seq
+            last = last_seq(record)
             yield record
 
     return conversation_text(counted(), agent), last

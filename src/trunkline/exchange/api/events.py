@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from trunkline.base.asgi_write_now import WRITE_NOW, WriteNow, never
-from trunkline.core.events import Envelope, Gap
+from trunkline.core.events import Envelope, Gap, last_seq
 from trunkline.core.faults import Fault, SessionNotFound
 from trunkline.core.session import Session
 from trunkline.exchange.api.auth import token_in
@@ -214,12 +214,12 @@ class EventStream(Response):
         """What is in the log of a session whose agent cannot be had."""
         records = self._exchange.switchboard.peek(self._session).records
         while batch := await asyncio.to_thread(lambda: list(islice(records, REPLAY_EVENTS))):
-            new = [item for item in batch if _last(item) > self._since and not _is_private(item)]
+            new = [item for item in batch if last_seq(item) > self._since and not _is_private(item)]
             if self._over or self._is_unknown:
                 self.end()
                 return
             if new:
-                self._since = _last(new[-1])
+                self._since = last_seq(new[-1])
                 await self._send(send, b"".join([piece(self._session, item).data for item in new]))
 
     async def _wait(self, send: Send) -> None:
@@ -287,10 +287,6 @@ class EventStream(Response):
             return False
         self._people = self._exchange.people
         return self._people.of_token(self._token) is None
-
-
-def _last(item: Envelope | Gap) -> int:
-    return item.last if isinstance(item, Gap) else item.seq
 
 
 def _is_private(item: Envelope | Gap) -> bool:
