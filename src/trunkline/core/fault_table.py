@@ -76,6 +76,7 @@ TABLE: dict[str, WireForm] = {
     "not_listening": WireForm("protocol_error", False, 1, 404, 4102),
     "utterance_too_long": WireForm("protocol_error", False, 1, 413, 4105),
     "unknown_call": WireForm("protocol_error", False, 1, 404, 5002),
+    "forbidden": WireForm("config_error", False, 1, 403, 5002),
     "cancelled": WireForm("internal_error", False, 130, 499, 4001),
     "internal": WireForm("internal_error", False, 1, 500, 4001),
 }

@@ -43,6 +43,7 @@
     │   └── BadAudio             the format of the sound is not supported
     │       └── NotListening, UtteranceTooLong
     ├── UnknownCall              no such tool call is waiting for an answer
+    ├── Forbidden                the client's role does not allow it
     ├── Cancelled                the user stopped it
     └── InternalError            a bug in Trunkline
 
@@ -410,6 +411,12 @@ class UnknownCall(Fault):
     """No tool call with that id is waiting for an answer."""
 
     kind = "unknown_call"
+
+
+class Forbidden(Fault):
+    """The client's role does not allow it."""
+
+    kind = "forbidden"
 
 
 class Cancelled(Fault):
