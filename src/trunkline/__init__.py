@@ -82,6 +82,7 @@ if TYPE_CHECKING:
         EmbeddingError,
         Fault,
         FixedParameter,
+        Forbidden,
         GraphError,
         InternalError,
         LocalProtocolError,
@@ -173,6 +174,7 @@ __all__ = [
     "Fault",
     "FileStore",
     "FixedParameter",
+    "Forbidden",
     "Gap",
     "GrantRevoked",
     "Granted",
@@ -281,7 +283,7 @@ _HOMES = {
     "trunkline.core.faults": (
         "AgentBusy AgentCrashed AgentFailed AgentTimeout BadAudio BadEmbeddedName BadExit BadParameter BadStorageName "
         "BudgetExceeded Cancelled ConfigError DownloadActive DownloadFailed EmbeddedExists EmbeddingError Fault "
-        "FixedParameter GraphError InternalError LocalProtocolError Mistyped ModelError ModelNotFetched "
+        "FixedParameter Forbidden GraphError InternalError LocalProtocolError Mistyped ModelError ModelNotFetched "
         "NoEmbeddingModel NoLanguageModel NoModel NoRecognizer NoSpace NoVoice NodeFailed NotListening OutsideStorage "
         "ProtocolError ProviderError RemoteProtocolError SessionDamaged SessionExists SessionHeld SessionNotFound "
         "StorageError StorageExists StorageMissing StorageNameInUse TooLong TooManySteps ToolError UnknownAgent "

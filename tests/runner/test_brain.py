@@ -13,8 +13,9 @@ from tests.support.fake_agent import FakeAgent
 from tests.support.loop import until
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.events import Envelope, Failed, TextDelta, ToolRequested, TurnEnded, TurnStarted
+from trunkline.core.fault_kinds import of_kind
 from trunkline.core.fault_table import TABLE
-from trunkline.core.faults import AgentTimeout, ConfigError, ProviderError, of_kind
+from trunkline.core.faults import AgentTimeout, ConfigError, ProviderError
 from trunkline.runner import brain, brains
 from trunkline.runner.brain import AnswerTooLong, LonelyBrain
 from trunkline.runner.config import RunnerConfig, normalise

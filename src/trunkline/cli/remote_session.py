@@ -33,7 +33,8 @@ from trunkline.core.events import (
     TurnStarted,
 )
 from trunkline.core.events import UserMessage as Message
-from trunkline.core.faults import AgentFailed, ConfigError, Fault, of_kind
+from trunkline.core.fault_kinds import of_kind
+from trunkline.core.faults import AgentFailed, ConfigError, Fault
 from trunkline.core.grants import Grant
 from trunkline.core.ids import new_id
 from trunkline.core.recorder import Sink

@@ -53,9 +53,7 @@ retryable)`.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
-from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 from trunkline.core.fault_table import TABLE
@@ -436,20 +434,3 @@ def of(error: BaseException) -> Fault:
     if isinstance(error, Fault):
         return error
     return AgentCrashed(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
-
-
-def of_kind(kind: str, message: str, *, retryable: bool | None = None) -> Fault:
-    """The fault that a `Failed` event tells of; one of a kind that nobody knows is an `AgentFailed`."""
-    return _classes().get(kind, AgentFailed)(message, retryable=retryable)
-
-
-@cache
-def _classes() -> dict[str, type[Fault]]:
-    """The class of each kind: of a class and its children of the same kind, the first."""
-    found: dict[str, type[Fault]] = {}
-    waiting: deque[type[Fault]] = deque([Fault])
-    while waiting:
-        waiting.extend((each := waiting.popleft()).__subclasses__())
-        if "kind" in vars(each) and each is not Fault and each.__module__ == __name__:
-            found.setdefault(each.kind, each)
-    return found

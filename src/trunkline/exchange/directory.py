@@ -17,7 +17,8 @@ from trunkline.base.nearest import suggestion
 from trunkline.base.vocabulary import DEFAULT_ALLOW
 from trunkline.core.agent import Agent, Capabilities
 from trunkline.core.approvals import Policy
-from trunkline.core.faults import ConfigError, Fault, SessionDamaged, SessionHeld, UnknownAgent, of, of_kind
+from trunkline.core.fault_kinds import of_kind
+from trunkline.core.faults import ConfigError, Fault, SessionDamaged, SessionHeld, UnknownAgent, of
 from trunkline.exchange.settings import AgentSettings
 
 #: Before the first retry: short, since most crashes are accidents.

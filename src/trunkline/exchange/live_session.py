@@ -25,7 +25,8 @@ from trunkline.core.events import (
     TurnStarted,
     UserMessage,
 )
-from trunkline.core.faults import BudgetExceeded, Fault, SessionNotFound, UnknownCall, of_kind
+from trunkline.core.fault_kinds import of_kind
+from trunkline.core.faults import BudgetExceeded, Fault, SessionNotFound, UnknownCall
 from trunkline.core.session import Session
 from trunkline.core.turns import State
 from trunkline.exchange.acts import Act, Acts

@@ -17,7 +17,8 @@ from trunkline.base.values import Value
 from trunkline.core.agent import Agent, Capabilities, Change, Decision, OpenRequest
 from trunkline.core.approvals import Policy
 from trunkline.core.events import Envelope, Failed, TextDelta, ToolStarted, TurnEnded, UserMessage
-from trunkline.core.faults import AgentFailed, AgentTimeout, of_kind
+from trunkline.core.fault_kinds import of_kind
+from trunkline.core.faults import AgentFailed, AgentTimeout
 from trunkline.core.ids import new_id
 from trunkline.core.log import EventLog, MemoryLog
 from trunkline.core.redaction import Redaction

@@ -25,7 +25,7 @@ When = Literal["queue", "steer", "reject"]
 Removed = Callable[[], None]
 
 
-class HostedAgent(Value):
+class OfferedAgent(Value):
     """An agent that sessions can be had with."""
 
     name: str
@@ -36,7 +36,7 @@ class HostedAgent(Value):
     """A plain model of this machine, `model:NAME`: it takes a client's own tools."""
 
 
-class HostedSession(Value):
+class KnownSession(Value):
     """What is known of a session without waking it. Times are in milliseconds since 1970."""
 
     id: str
@@ -100,14 +100,14 @@ class Seat(Protocol):
         """Free the seat. In an exchange the session goes on; elsewhere it ends with its last client."""
 
 
-class SessionHost(Protocol):
+class SessionKeeper(Protocol):
     """Keeps sessions, for one client: what that client may not do is `Forbidden`."""
 
     @property
     def is_shared(self) -> bool:
         """Whether others can answer what this client cannot be asked. If not, that is denied."""
 
-    async def agents(self) -> Sequence[HostedAgent]:
+    async def agents(self) -> Sequence[OfferedAgent]:
         """The agents, the one to take where none is named first; then the models of this machine."""
 
     async def open(
@@ -137,12 +137,12 @@ class SessionHost(Protocol):
             Fault: its agent cannot be had.
         """
 
-    async def known(self, session_id: str) -> HostedSession | None:
+    async def known(self, session_id: str) -> KnownSession | None:
         """What is known of a session; None if there is none of that id."""
 
     async def sessions(
         self, agent: str | None = None, *, limit: int = LISTED, before: str | None = None
-    ) -> Sequence[HostedSession]:
+    ) -> Sequence[KnownSession]:
         """The sessions, newest first; with `before`, those older than that one."""
 
     async def read(self, session_id: str) -> Iterator[Envelope | Gap]:
@@ -152,7 +152,7 @@ class SessionHost(Protocol):
             SessionNotFound: there is none.
         """
 
-    async def fork(self, session_id: str, at: int | None = None) -> HostedSession:
+    async def fork(self, session_id: str, at: int | None = None) -> KnownSession:
         """A new session with the events of another one up to and including number `at`; by default all of them.
 
         Raises:
