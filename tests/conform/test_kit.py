@@ -6,7 +6,7 @@ import pytest
 
 from trunkline.base.process import SpawnError
 from trunkline.conform.jsonstream_host.suite import SUITE as HOSTS
-from trunkline.conform.kit import TOUR, Broken, Check, CheckResult, Judgement, NotExercised, Suite
+from trunkline.conform.kit import TOUR, Broken, Check, CheckResult, Judgement, NotApplicable, NotExercised, Suite
 from trunkline.conform.record import HOST_AND_AGENT, REPORT_HEAD_LINES, REPORT_LINE_CHARS, REPORT_TAIL_LINES, Record
 from trunkline.conform.stage import Stage
 
@@ -158,6 +158,23 @@ async def test_a_target_that_cannot_be_started_is_not_judged() -> None:
     assert (result.verdict, result.reason) == ("not exercised", "there is no program `x`: install it")
 
 
+async def test_what_a_target_need_not_offer_is_not_applicable() -> None:
+    made = suite()
+
+    @made.check("t.choice", "MUST", "1")
+    async def choice(stage: FakeStage) -> None:
+        """It can be chosen."""
+        raise NotApplicable("it offers no choice")
+
+    @made.judge("t.nothing", "MUST", "1", "no colour was named")
+    def nothing(record: Record) -> Judgement:
+        """Colours are bright."""
+        return Judgement(0)
+
+    found = [(each.verdict, each.reason) for each in await run(made, "t.choice", "t.nothing")]
+    assert found == [("not applicable", "it offers no choice"), ("not applicable", "no colour was named")]
+
+
 def test_two_checks_of_one_name_are_a_mistake() -> None:
     made = suite()
     with pytest.raises(ValueError, match=r"`t\.good`"):
@@ -171,9 +188,15 @@ def test_a_check_says_what_it_requires() -> None:
 
 @pytest.mark.parametrize(
     ("tier", "verdict", "counts"),
-    [("MUST", "not exercised", True), ("MUST", "failed", True), ("MUST", "passed", False), ("SHOULD", "failed", False)],
+    [
+        ("MUST", "not exercised", True),
+        ("MUST", "failed", True),
+        ("MUST", "passed", False),
+        ("MUST", "not applicable", False),
+        ("SHOULD", "failed", False),
+    ],
 )
-def test_a_must_counts_as_failed_unless_it_passed(tier: str, verdict: str, counts: bool) -> None:
+def test_a_must_counts_as_failed_unless_it_passed_or_does_not_apply(tier: str, verdict: str, counts: bool) -> None:
     check = Check("t.x", tier, "1", "It is.")  # type: ignore[arg-type]  # as parametrised
     assert CheckResult(check, verdict).counts_as_failed is counts  # type: ignore[arg-type]  # as parametrised
 

@@ -37,6 +37,7 @@ GOOD = result("t.good", "MUST", "passed")
 BAD = result("t.bad", "MUST", "failed", f"it said {SECRET} | and more")
 UNSEEN = result("t.unseen", "MUST", "not exercised", "it did not happen")
 WEAK = result("t.weak", "SHOULD", "failed", "no")
+MOOT = result("t.moot", "MUST", "not applicable", "it offers none")
 EXTRA = result("t.extra", "MAY", "failed", "no")
 
 
@@ -44,6 +45,12 @@ def test_a_target_conforms_when_every_must_passed() -> None:
     assert report(GOOD, WEAK, EXTRA).conforms
     assert not report(GOOD, BAD).conforms
     assert not report(GOOD, UNSEEN).conforms
+
+
+def test_what_does_not_apply_to_a_target_keeps_it_from_nothing_and_is_counted_apart() -> None:
+    assert report(GOOD, MOOT).conforms
+    assert report(GOOD, MOOT).is_flawless
+    assert report(GOOD, MOOT).summary() == "MUST 1/2 (1 not applicable) · conforms · 1.2 s"
 
 
 def test_a_target_is_flawless_when_every_should_passed_as_well() -> None:

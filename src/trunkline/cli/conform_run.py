@@ -36,7 +36,7 @@ EXIT_INTERRUPTED = 130
 #: As many as a small machine has cores: checks mostly wait.
 DEFAULT_JOBS = 2
 
-_STYLES = {"passed": "green", "failed": "bold red", "not exercised": "yellow"}
+_STYLES = {"passed": "green", "failed": "bold red", "not exercised": "yellow", "not applicable": "dim"}
 
 
 class How(Value):

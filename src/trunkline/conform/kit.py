@@ -6,7 +6,8 @@ Two kinds of check:
 - a *judge* looks at the record of every conversation of the run, whichever check held it. So that there is always
   something to judge, the suite's *tour*, one long ordinary conversation, is held once for all judges.
 
-A requirement that could not be brought about is "not exercised", never passed; for a MUST that counts as failed.
+A requirement that could not be brought about is "not exercised", never passed; for a MUST that counts as failed. One
+that is about something which the target does not offer, and need not, is "not applicable", and counts as nothing.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ from trunkline.conform.record import Record
 from trunkline.conform.stage import Stage
 
 Tier = Literal["MUST", "SHOULD", "MAY"]
-Verdict = Literal["passed", "failed", "not exercised"]
+Verdict = Literal["passed", "failed", "not exercised", "not applicable"]
 
 TIERS: tuple[Tier, ...] = ("MUST", "SHOULD", "MAY")
-VERDICTS: tuple[Verdict, ...] = ("passed", "failed", "not exercised")
+VERDICTS: tuple[Verdict, ...] = ("passed", "failed", "not exercised", "not applicable")
+#: What keeps no target from conforming.
+HARMLESS: tuple[Verdict, ...] = ("passed", "not applicable")
 
 #: The name under which the judges' own conversation stands in a report.
 TOUR = "tour"
@@ -45,6 +48,10 @@ class Broken(CheckStopped):
 
 class NotExercised(CheckStopped):
     """The situation that the requirement is about did not come about."""
+
+
+class NotApplicable(CheckStopped):
+    """The requirement is about something that the target says it does not offer, and need not."""
 
 
 class Check(Value):
@@ -68,7 +75,7 @@ class CheckResult(Value):
     @property
     def counts_as_failed(self) -> bool:
         """Whether this result alone keeps a target from conforming."""
-        return self.check.tier == "MUST" and self.verdict != "passed"
+        return self.check.tier == "MUST" and self.verdict not in HARMLESS
 
 
 class Judgement(Value):
@@ -103,16 +110,19 @@ class Suite(Generic[S]):
         self._needs: dict[str, frozenset[str]] = {}
         self._scenes: dict[str, Scene[S]] = {}
         self._judges: dict[str, Judge] = {}
+        self._optional: dict[str, str] = {}
 
     def add(self, check: Check, scene: Scene[S]) -> None:
         """One more active check."""
         self._register(check)
         self._scenes[check.id] = scene
 
-    def add_judge(self, check: Check, judge: Judge) -> None:
-        """One more judge."""
+    def add_judge(self, check: Check, judge: Judge, optional: str = "") -> None:
+        """One more judge. `optional` says what need not be there: without it the check is not applicable."""
         self._register(check)
         self._judges[check.id] = judge
+        if optional:
+            self._optional[check.id] = optional
 
     def check(self, id: str, tier: Tier, section: str, needs: Iterable[str] = ()) -> Callable[[Scene[S]], Scene[S]]:
         """Decorator form of `add`; the function's docstring is the requirement.
@@ -127,11 +137,11 @@ class Suite(Generic[S]):
 
         return register
 
-    def judge(self, id: str, tier: Tier, section: str) -> Callable[[Judge], Judge]:
+    def judge(self, id: str, tier: Tier, section: str, optional: str = "") -> Callable[[Judge], Judge]:
         """Decorator form of `add_judge`; the function's docstring is the requirement."""
 
         def register(judge: Judge) -> Judge:
-            self.add_judge(Check(id, tier, section, _sentence(judge.__doc__)), judge)
+            self.add_judge(Check(id, tier, section, _sentence(judge.__doc__)), judge, optional)
             return judge
 
         return register
@@ -188,6 +198,10 @@ class Suite(Generic[S]):
     def judge_of(self, id: str) -> Judge | None:
         """How a judge judges; None for an active check."""
         return self._judges.get(id)
+
+    def optional_of(self, id: str) -> str:
+        """What a judge looks for that need not be there; nothing where it must."""
+        return self._optional.get(id, "")
 
 
 class _Run(Generic[S]):
@@ -251,6 +265,8 @@ class _Run(Generic[S]):
             return "failed", str(problem)
         except NotExercised as problem:
             return "not exercised", str(problem)
+        except NotApplicable as problem:
+            return "not applicable", str(problem)
         except SpawnError as problem:
             # The first process could not be started either: nothing can be said of the target.
             if not self._has_started:
@@ -279,8 +295,9 @@ class _Run(Generic[S]):
             shown = tuple(name for name, _ in wrong)
             result = CheckResult(check, "failed", f"{problem}, in the conversation `{name}`{more}", 0.0, shown)
         elif sum(found.looked_at for _, found in findings) == 0:
-            reason = self._closed or "no conversation contained anything to check"
-            result = CheckResult(check, "not exercised", reason)
+            optional = "" if self._closed else self._suite.optional_of(check.id)
+            reason = optional or self._closed or "no conversation contained anything to check"
+            result = CheckResult(check, "not applicable" if optional else "not exercised", reason)
         else:
             shown = tuple(name for name, found in findings if found.looked_at)
             result = CheckResult(check, "passed", "", 0.0, shown)

@@ -11,11 +11,11 @@ from trunkline import __version__
 from trunkline.base import jsontext
 from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
-from trunkline.conform.kit import TIERS, VERDICTS, Check, CheckResult
+from trunkline.conform.kit import HARMLESS, TIERS, VERDICTS, Check, CheckResult
 from trunkline.conform.record import Record
 
 #: How a requirement that was not met is counted, in one sentence for every report.
-RULE = "A target conforms when every MUST passed; a MUST that was not exercised counts as failed."
+RULE = "A target conforms when every MUST that applies to it passed; a MUST that was not exercised counts as failed."
 
 
 class Report(Value):
@@ -35,13 +35,13 @@ class Report(Value):
 
     @property
     def conforms(self) -> bool:
-        """Whether every MUST passed."""
+        """Whether every MUST that applies passed."""
         return not any(result.counts_as_failed for result in self.results)
 
     @property
     def is_flawless(self) -> bool:
-        """Whether every MUST and every SHOULD passed."""
-        return all(result.verdict == "passed" or result.check.tier == "MAY" for result in self.results)
+        """Whether every MUST and every SHOULD that applies passed."""
+        return all(result.verdict in HARMLESS or result.check.tier == "MAY" for result in self.results)
 
     def summary(self) -> str:
         """One line: the counts of each tier, and the verdict."""
