@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-import environments
 from environments import INSTALL_SECONDS
 from tests.conftest import require
 from tests.support.asked_turn import asked_turn
+from tests.support.npm import modules
 from tests.support.provider import Reply, Request, StubProvider
 from tests.support.provider_streams import anthropic_sse, anthropic_text, anthropic_tool_calls
 from trunkline.agents.external.agentproc import AgentProcAgent
@@ -47,16 +47,9 @@ _ANSWER = "All done now."
 
 def program(name: str) -> Path:
     """The real program of a profile; a test that cannot have it does not go on."""
-    found: list[Path] = []
-    problem = ""
-    try:
-        modules = environments.npm_environment((PACKAGES[name],))
-        # A glob of the C library's kind has one package for each.
-        found = sorted(modules.glob(PLACES[name]), key=lambda path: ("musl" in str(path), str(path)))
-        problem = "" if found else "there is no program for this machine in it"
-    except environments.NotInstalled as error:
-        problem = str(error)
-    require(PACKAGES[name], not problem, f"npm could not install it: {problem}")
+    # A glob of the C library's kind has one package for each.
+    found = sorted(modules(PACKAGES[name]).glob(PLACES[name]), key=lambda path: ("musl" in str(path), str(path)))
+    require(PACKAGES[name], bool(found), "there is no program for this machine in it")
     return found[0]
 
 

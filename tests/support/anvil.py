@@ -8,13 +8,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
 
-import environments
-from tests.conftest import require
+from tests.support.npm import modules
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.process import spawn
 
@@ -60,15 +58,9 @@ class Anvil:
 
 def program() -> str:
     """The path of the program; a test that cannot have it does not go on."""
-    problem, system = "", {"linux": "linux", "darwin": "darwin"}.get(sys.platform, "")
+    system = {"linux": "linux", "darwin": "darwin"}.get(sys.platform, "")
     package = f"@foundry-rs/anvil-{system}-{_MACHINES.get(platform.machine(), '')}"
-    place = Path()
-    try:
-        place = environments.npm_environment((f"{package}@{VERSION}",)) / package / "bin" / "anvil"
-    except environments.NotInstalled as error:
-        problem = str(error)
-    require("anvil", not problem, f"npm could not install {package}: {problem}")
-    return str(place)
+    return str(modules(f"{package}@{VERSION}") / package / "bin" / "anvil")
 
 
 @contextmanager

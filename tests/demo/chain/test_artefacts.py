@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import environments
 import trunkline.demo
-from tests.conftest import require
+from tests.support.npm import modules
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.demo.chain.artefacts import artefact
 
@@ -18,15 +17,11 @@ FOLDER = Path(trunkline.demo.__file__).parent / "contracts"
 @pytest.mark.slow
 @pytest.mark.process
 def test_the_bytecode_is_what_the_compiler_makes_of_the_source(tmp_path: Path) -> None:
-    problem, modules = "", Path()
-    try:
-        modules = environments.npm_environment(("solc@0.8.30",))
-    except environments.NotInstalled as error:
-        problem = str(error)
-    require("solc", not problem, f"npm could not install it: {problem}")
     made = tmp_path / "Vault.json"
     command = ["node", str(FOLDER / "compile.js"), "Vault", str(made)]
-    subprocess.run(command, check=True, timeout=PATIENCE_SECONDS, env=os.environ | {"NODE_PATH": str(modules)})
+    subprocess.run(
+        command, check=True, timeout=PATIENCE_SECONDS, env=os.environ | {"NODE_PATH": str(modules("solc@0.8.30"))}
+    )
     assert made.read_text() == (FOLDER / "Vault.json").read_text()
 
 
