@@ -49,6 +49,8 @@ if TYPE_CHECKING:
         Notice,
         Outcome,
         OutputType,
+        Plan,
+        PlanEntry,
         Progress,
         SessionIdentified,
         Steered,
@@ -204,6 +206,8 @@ __all__ = [
     "Outcome",
     "OutputType",
     "OutsideStorage",
+    "Plan",
+    "PlanEntry",
     "Policy",
     "Progress",
     "ProtocolError",
@@ -277,8 +281,8 @@ _HOMES = {
     "trunkline.core.approvals": "Decisions Policy",
     "trunkline.core.events": (
         "Audio Category Envelope Event Extension Failed Gap Granted GrantRevoked HistoryInjected ModeChanged "
-        "Notice Outcome OutputType Progress SessionIdentified Steered TextDelta ThinkingDelta ToolAnswered "
-        "ToolCancelled ToolFinished ToolRequested ToolStarted TurnEnded TurnStarted UserMessage"
+        "Notice Outcome OutputType Plan PlanEntry Progress SessionIdentified Steered TextDelta ThinkingDelta "
+        "ToolAnswered ToolCancelled ToolFinished ToolRequested ToolStarted TurnEnded TurnStarted UserMessage"
     ),
     "trunkline.core.faults": (
         "AgentBusy AgentCrashed AgentFailed AgentTimeout BadAudio BadEmbeddedName BadExit BadParameter BadStorageName "

@@ -18,6 +18,8 @@ from trunkline.core.events import (
     Extension,
     Failed,
     Notice,
+    Plan,
+    PlanEntry,
     Progress,
     SessionIdentified,
     TextDelta,
@@ -52,6 +54,7 @@ turns:
       - tools: [{name: Read}, {name: mcp__files__list, category: mcp}]
       - notice: n
       - progress: p
+      - plan: [one, {content: two, priority: high, status: in_progress}]
       - extension: {kind: k, data: {day: 2024-01-01}}
       - fail: {kind: provider, message: Rate limit exceeded, retryable: true}
       - raise: boom
@@ -114,6 +117,7 @@ def test_every_key_is_understood() -> None:
         UseTools((read, mcp)),
         Say(Notice("n")),
         Say(Progress("p")),
+        Say(Plan((PlanEntry("one"), PlanEntry("two", "high", "in_progress")))),
         Say(Extension("k", {"day": "2024-01-01"})),
         Say(Failed("provider", "Rate limit exceeded", retryable=True)),
         Crash("boom"),

@@ -16,6 +16,8 @@ from trunkline.chat.platform import Limits
 from trunkline.core.events import (
     Failed,
     Notice,
+    Plan,
+    PlanEntry,
     TextDelta,
     ThinkingDelta,
     ToolFinished,
@@ -106,6 +108,12 @@ async def test_what_is_delivered_twice_is_answered_once(stage: Stage) -> None:
 # How turns end.
 
 
+def plan(done: int) -> Plan:
+    """What is meant to be done in two steps, of which some have been."""
+    return Plan(tuple(PlanEntry(text, status="completed" if number < done else "pending")
+                      for number, text in enumerate(("look around", "write"))))  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("events", "shown"),
     [
@@ -115,6 +123,7 @@ async def test_what_is_delivered_twice_is_answered_once(stage: Stage) -> None:
         ((TextDelta("half"), Failed("agent", "Gone."), TurnEnded("error")), "half\n\n**Error**: Gone."),
         ((TextDelta("half"), TurnEnded("unknown")), "half\n\n(it is unclear how this ended)"),
         ((Notice("A file is missing."), TextDelta("ok"), DONE), "_A file is missing._\n\nok"),
+        ((plan(0), plan(1), plan(2), TextDelta("ok"), DONE), "- look around\n- write\n\nok"),
     ],
 )
 async def test_every_turn_ends_with_a_word(stage: Stage, events: tuple[object, ...], shown: str) -> None:

@@ -59,6 +59,7 @@ PUBLIC: list[tuple[Event, str]] = [
     (events.ToolCancelled("c", "not now"), "cancelled: not now"),
     (events.Progress("working"), ""),
     (events.Notice("by the way"), "by the way"),
+    (events.Plan((events.PlanEntry("look around", status="completed"),)), "[x] look around"),
     (events.Audio(b"\0\0" * 8000, 16_000), "0.5 s of sound"),
     (events.Extension("node", {"n": 1}), 'node: {"n": 1}'),
     (events.SessionIdentified("its own"), "the agent's own session: its own"),

@@ -64,6 +64,11 @@ def test_private_records_of_the_agent_are_not_told() -> None:
     assert [entry.kind for entry in found.timeline] == ["message", "end"]
 
 
+def test_what_the_agent_means_to_do_is_told() -> None:
+    found = story(STARTED, events.Plan((events.PlanEntry("Look", status="in_progress"),)), events.TurnEnded("success"))
+    assert [(entry.kind, entry.text) for entry in found.timeline][1] == ("plan", "Plan:\n[>] Look")
+
+
 def test_long_texts_are_cut_and_of_a_long_session_the_newest_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explaining, "MOST_ENTRIES", 3)
     long = events.TextDelta("x" * LONGEST_TEXT)

@@ -47,7 +47,9 @@ async def test_everything_that_a_script_can_say_is_played_as_it_was() -> None:
         *turn(
             events.ThinkingDelta("Hm {{x}}"), events.TextDelta("One "), events.TextDelta("{{input}}"),
             requested("c1", file_path="{{output}}"), events.ToolAnswered("c1", True), events.ToolStarted("c1", "Write"),
-            finished("c1"), events.Notice("Look {{here}}"), events.Extension("demo", {"any": ["{{thing}}"]}),
+            finished("c1"), events.Notice("Look {{here}}"),
+            events.Plan((events.PlanEntry("Look {{there}}", "high", "completed"), events.PlanEntry("Write"))),
+            events.Extension("demo", {"any": ["{{thing}}"]}),
             usage=Usage(12, 3),
         ),
         *turn(events.TextDelta("Two"), events.Failed("provider", "No {{reason}}", True), outcome="error"),

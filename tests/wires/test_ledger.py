@@ -36,6 +36,7 @@ SAMPLES: dict[str, core.Event] = {
     "ToolCancelled": core.ToolCancelled("c1", "no"),
     "Progress": core.Progress("still here", "c1"),
     "Notice": core.Notice("by the way"),
+    "Plan": core.Plan((core.PlanEntry("look around", "high", "in_progress"), core.PlanEntry("write", "low"))),
     "Audio": core.Audio(b"\0\0", 16_000),
     "Extension": core.Extension("node", {"name": "generate"}),
     "Extension (mcp_ready)": core.Extension("mcp_ready", {"name": "files", "tools": ["read"]}),

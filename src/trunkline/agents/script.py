@@ -27,6 +27,10 @@ from trunkline.core.events import (
     Notice,
     Outcome,
     OutputType,
+    Plan,
+    PlanEntry,
+    PlanStatus,
+    Priority,
     Progress,
     SessionIdentified,
     TextDelta,
@@ -312,6 +316,21 @@ def _extension(part: Part, names: tuple[str, ...]) -> tuple[ScriptStep, ...]:
     return (Say(Extension(found["kind"].text(), found["data"].object() if "data" in found else {})),)
 
 
+def _plan(part: Part, names: tuple[str, ...]) -> tuple[ScriptStep, ...]:
+    return (Say(Plan(tuple(_plan_entry(_filled(item, names)) for item in part.items()))),)
+
+
+def _plan_entry(part: Part) -> PlanEntry:
+    if isinstance(part.value, str):
+        return PlanEntry(part.text())
+    found = part.members(PlanEntry.__fields__, required=("content",))
+    entry = PlanEntry(found["content"].text())
+    return entry.replace(
+        priority=_chosen(found["priority"], Priority) if "priority" in found else entry.priority,
+        status=_chosen(found["status"], PlanStatus) if "status" in found else entry.status,
+    )
+
+
 def _fail(part: Part, names: tuple[str, ...]) -> tuple[ScriptStep, ...]:
     found = _filled(part, names).members(("kind", "message", "retryable"), required=("kind", "message"))
     kind = found["kind"].choice(TABLE)
@@ -402,6 +421,7 @@ _STEPS: dict[str, Callable[[Part, tuple[str, ...]], tuple[ScriptStep, ...]]] = {
     "tools": lambda part, names: (UseTools(tuple(_call(item, names) for item in part.items())),),
     "notice": _texts(Notice),
     "progress": _texts(Progress),
+    "plan": _plan,
     "steered": _steered,
     "sound": _sound,
     "extension": _extension,

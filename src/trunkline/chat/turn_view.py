@@ -84,6 +84,7 @@ class TurnView:
         self._apart = False
         """Whether something else happened since the last text."""
         self._tools: Counter[str] = Counter()
+        self._plan: list[str] = []
         self._acted = False
 
     # The sink.
@@ -170,6 +171,8 @@ class TurnView:
             case events.Notice(message=message):
                 if self._verbosity != "quiet":
                     self._aside(f"_{message}_")
+            case events.Plan(entries=entries):
+                self._planned(entries)
             case events.Failed(kind=kind, message=message):
                 self._fail(told(kind, message))
             case events.TurnEnded(outcome=outcome):
@@ -223,6 +226,13 @@ class TurnView:
             self.pictures.append(event.output)
         if event.status == "error" and self._verbosity == "verbose":
             self._aside(f"_`{inline(event.name)}` failed_")
+
+    def _planned(self, entries: Sequence[events.PlanEntry]) -> None:
+        """What the agent means to do, once for each plan: how far it has come is no news for a chat."""
+        plan = [inline(entry.content) for entry in entries]
+        if plan and plan != self._plan and self._verbosity != "quiet":
+            self._aside("\n".join(f"- {content}" for content in plan))
+        self._plan = plan
 
     def _aside(self, text: str) -> None:
         """Something that is no part of the answer, in a paragraph of its own."""

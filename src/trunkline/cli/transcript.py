@@ -141,6 +141,8 @@ def _note(event: events.Event) -> str | None:
     match event:
         case events.Notice(message=text):
             return text
+        case events.Plan():
+            return event.words
         case events.ToolAnswered(approved=approved, by=by):
             return f"{'approved' if approved else 'denied'}{f' by {by}' if by else ''}"
         case events.ModeChanged(mode=mode):

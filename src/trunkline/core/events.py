@@ -18,6 +18,10 @@ from trunkline.core.usage import Usage
 Outcome = Literal["success", "error", "cancelled", "unknown"]
 Category = Literal["info", "edit", "exec", "mcp"]
 OutputType = Literal["text", "diff", "image"]
+Priority = Literal["high", "medium", "low"]
+PlanStatus = Literal["pending", "in_progress", "completed"]
+
+_MARKS: Mapping[PlanStatus, str] = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]"}
 
 
 class UserMessage(Value):
@@ -120,6 +124,27 @@ class Notice(Event):
     """Something worth showing that changes nothing."""
 
     message: str
+
+
+class PlanEntry(Value):
+    """One of the things that an agent means to do."""
+
+    content: str
+    priority: Priority = "medium"
+    status: PlanStatus = "pending"
+
+
+class Plan(Event):
+    """What the agent means to do, all of it: each plan takes the place of the one before."""
+
+    entries: tuple[PlanEntry, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The plan as lines for people."""
+        if not self.entries:
+            return "There is no plan any more."
+        return "\n".join(["Plan:", *(f"{_MARKS[entry.status]} {entry.content}" for entry in self.entries)])
 
 
 class Audio(Event):
@@ -252,6 +277,7 @@ EVENTS: tuple[type[Event], ...] = (
     ToolCancelled,
     Progress,
     Notice,
+    Plan,
     Audio,
     Extension,
     SessionIdentified,

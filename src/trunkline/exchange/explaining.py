@@ -25,7 +25,7 @@ LONGEST_TEXT = 2000
 
 Kind = Literal[
     "message", "answer", "thinking", "tool_asked", "tool_judged", "tool_answered", "tool_started", "tool_finished",
-    "tool_cancelled", "notice", "failed", "stopped", "end", "mode", "grant", "history", "damage", "act",
+    "tool_cancelled", "notice", "plan", "failed", "stopped", "end", "mode", "grant", "history", "damage", "act",
 ]  # fmt: skip
 
 
@@ -170,6 +170,8 @@ class _Story:
                 yield "failed", agent, self._fault
             case events.Notice(message=text):
                 yield "notice", agent, text
+            case events.Plan():
+                yield "plan", agent, event.words
             case events.TurnEnded():
                 yield "end", agent, self._ended(record, event)
             case events.StopAsked(by=by):

@@ -21,6 +21,7 @@ from trunkline.core.events import (
     Failed,
     Gap,
     Notice,
+    Plan,
     Steered,
     TextDelta,
     ThinkingDelta,
@@ -157,6 +158,8 @@ class _Turn:
                 self._steps.append({"sound": sound})
             case Notice(message=text):
                 self._steps.append({"notice": text})
+            case Plan():
+                self._steps.append({"plan": shapes.encode(event)["entries"]})
             case Failed(kind=kind, message=text, retryable=retryable):
                 known = kind if kind in TABLE else "agent"
                 self._steps.append({"fail": {"kind": known, "message": text, "retryable": retryable}})

@@ -45,6 +45,7 @@ CONCEPTS: tuple[Concept, ...] = (
     Concept("ToolCancelled", "events", "a tool was denied or stopped"),
     Concept("Progress", "events", "a sign of life"),
     Concept("Notice", "events", "something worth showing"),
+    Concept("Plan", "events", "what the agent means to do"),
     Concept("Audio", "events", "spoken sound"),
     Concept("Extension", "events", "what only some agents know, such as a graph's node event"),
     Concept("Extension (mcp_ready)", "events", "an MCP server is connected"),

@@ -18,6 +18,7 @@ CELLS: Mapping[str, Cell] = {
     "ToolCancelled": refused("the protocol has no line for tools; a denial is reported on standard error"),
     "Progress": refused("the protocol has no line for it"),
     "Notice": refused("standard error, which a bridge does not show"),
+    "Plan": refused("the protocol has no line for it"),
     "Audio": refused("the protocol has no line for sound"),
     "Extension": refused("the protocol has no line for extensions"),
     "Extension (mcp_ready)": refused("the protocol has no line for it"),

@@ -22,6 +22,7 @@ CELLS: Mapping[str, Cell] = {
     "ToolCancelled": carried("with the reason", "tool_cancelled"),
     "Progress": degraded("text for display", "which call it belongs to", "info"),
     "Notice": carried("text for display", "info"),
+    "Plan": degraded("text for display", "priorities, and the entries as data", "info"),
     "Audio": refused("the protocol has no line for sound"),
     "Extension": refused("the protocol has no line for what it does not know"),
     "Extension (mcp_ready)": carried("the server's name and its tools (dialect)", "mcp_ready"),

@@ -23,6 +23,7 @@ CELLS: Mapping[str, Cell] = {
     "ToolCancelled": refused("only the agent is told that it may not"),
     "Progress": refused("the runner waits for the whole answer"),
     "Notice": refused("a decision has no place for it"),
+    "Plan": refused("a decision has no place for it"),
     "Audio": refused("a decision is text"),
     "Extension": refused("a decision has no place for it"),
     "Extension (mcp_ready)": refused("a decision has no place for it"),

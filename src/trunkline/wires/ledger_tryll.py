@@ -28,6 +28,7 @@ CELLS: Mapping[str, Cell] = {
     "ToolCancelled": refused(_NO_TOOLS),
     "Progress": degraded("how far the download of a model is", "every other sign of life", "DownloadProgress"),
     "Notice": refused(_NO_FRAME),
+    "Plan": refused(_NO_FRAME),
     "Audio": degraded(
         "what the nodes of a graph speak",
         "what an agent in the place of a model says aloud: its answer is text, which a node may speak",

@@ -14,6 +14,8 @@ from trunkline.core.events import (
     Extension,
     Failed,
     Notice,
+    Plan,
+    PlanEntry,
     Progress,
     TextDelta,
     ThinkingDelta,
@@ -123,6 +125,8 @@ def test_everything_else_is_a_line_of_its_own() -> None:
     stage = Stage()
     shown = stage.show(
         Notice("For display only."),
+        Plan((PlanEntry("Look", status="completed"), PlanEntry("Write"))),
+        Plan(),
         Failed("provider", "Rate limit exceeded", retryable=True),
         Extension("demo", {"any": "thing"}),
         Extension("node_event", {"node": "tools", "type": "tool_call", "pairs": {"tool_name": "open"}}),
@@ -131,6 +135,10 @@ def test_everything_else_is_a_line_of_its_own() -> None:
     )
     assert shown == [
         "For display only.",
+        "Plan:",
+        "[x] Look",
+        "[ ] Write",
+        "There is no plan any more.",
         "✗ Rate limit exceeded (worth another try)",
         "demo: {'any': 'thing'}",
         "[tools: tool_call] tool_name=open",

@@ -606,6 +606,7 @@ def test_every_event_of_the_core_has_its_line_or_is_knowingly_left_out() -> None
         ToolCancelled: ToolCancelled("t", "no"),
         Progress: Progress("x"),
         Notice: Notice("x"),
+        core.Plan: core.Plan((core.PlanEntry("x"),)),
         core.ModeChanged: core.ModeChanged("yolo"),
         Failed: Failed("config", "x"),
         Extension: Extension("mcp_ready", {"name": "s", "tools": ["a"]}),

@@ -254,6 +254,8 @@ class View:
         match event:
             case events.Notice(message=message):
                 text = message
+            case events.Plan():
+                text = event.words
             case events.Extension(kind=kind, data=data) if kind == TURN_DIAGNOSTICS:
                 if not self.traces:
                     return

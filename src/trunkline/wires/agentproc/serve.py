@@ -217,6 +217,8 @@ class AgentProcServer:
                 self._ended(event)
             case core.Notice(message=text) | core.Progress(message=text):
                 logger.info("%s", text)
+            case core.Plan():
+                logger.info("%s", event.words)
             case core.ToolAnswered(call_id=call_id):
                 self._asked = {id: each for id, each in self._asked.items() if each.call_id != call_id}
             case core.ToolStarted(name=name):

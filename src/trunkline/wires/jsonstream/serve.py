@@ -298,6 +298,8 @@ def to_message(event: core.Event, msg_id: str | None) -> Event | None:  # noqa: 
             return messages.ToolCancelled(own, call_id, reason)
         case core.Progress(message=text) | core.Notice(message=text):
             return messages.Info(own, text)
+        case core.Plan():
+            return messages.Info(own, event.words)
         case core.Steered(message=said):
             return messages.Info(own, f"told meanwhile: {said.text}")
         case core.ToolAnswered(approved=approved, by=by):
