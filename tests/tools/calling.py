@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.redact import Redactor
+from trunkline.tools.client_side import ClientSide
 from trunkline.tools.files import FileMemory
 from trunkline.tools.tool import ToolOutput
 from trunkline.tools.toolbox import Toolbox, standard_tools
@@ -17,11 +18,11 @@ from trunkline.tools.workspace import Workspace
 class Box:
     """The file tools in a directory, called as a model calls them."""
 
-    def __init__(self, root: Path, *secrets: str) -> None:
+    def __init__(self, root: Path, *secrets: str, client: ClientSide | None = None) -> None:
         self.root = root
         self.memory = FileMemory()
         redactor = Redactor(secrets)
-        self.toolbox = Toolbox(standard_tools(Workspace(root), self.memory, redactor), redactor)
+        self.toolbox = Toolbox(standard_tools(Workspace(root), self.memory, redactor, client), redactor)
         self.reports: list[str] = []
 
     async def call(self, tool: str, /, **args: Any) -> ToolOutput:

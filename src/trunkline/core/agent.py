@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 
 from trunkline.base.values import Value
 from trunkline.base.vocabulary import Mode
+from trunkline.core.client_tools import ClientFiles, ClientTerminal
 from trunkline.core.events import Event, ToolRequested, UserMessage
 from trunkline.core.usage import Usage
 
@@ -81,6 +82,18 @@ class AddMcpServer(Change):
     env: Mapping[str, str] | None = None
     url: str | None = None
     headers: Mapping[str, str] | None = None
+
+
+class UseClient(Change):
+    """For the answer to one message, use the files and the terminal of the client that sends it, as far as it has them.
+
+    To be asked for right before the message is submitted. Agents that cannot say so: they work as ever.
+    """
+
+    message: str
+    """The message's id."""
+    files: ClientFiles | None = None
+    terminal: ClientTerminal | None = None
 
 
 class Journal(Protocol):

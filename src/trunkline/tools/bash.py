@@ -20,7 +20,9 @@ from trunkline.base.programs import find_program, trusted_path
 from trunkline.base.redact import Redactor
 from trunkline.core.events import Category
 from trunkline.core.turns import STOPPED
+from trunkline.tools.bash_client import ClientCommands
 from trunkline.tools.bash_process import GRACE_SECONDS, ShellCommand
+from trunkline.tools.client_side import ClientSide
 from trunkline.tools.tool import Interrupted, Report, ToolOutput
 
 #: How long a command may run when the model does not say, and how long at most.
@@ -62,6 +64,7 @@ class BashTool:
         shell: str | None = None,
         env: Mapping[str, str] | None = None,
         redactor: Redactor | None = None,
+        client: ClientSide | None = None,
     ) -> None:
         environment = child_env(env, extra=_ENVIRONMENT)
         # Whoever approves of `git status` means their own `git`, and none that lies in the workspace.
@@ -72,6 +75,8 @@ class BashTool:
         self._shell = shell or find_shell(self._env)
         self._running: set[ShellCommand] = set()
         self._background: list[ShellCommand] = []
+        self._client = client or ClientSide()
+        self._with_client = ClientCommands()
 
     @property
     def description(self) -> str:
@@ -111,6 +116,12 @@ class BashTool:
         text = args["command"]
         if not text.strip():
             return ToolOutput("Missing required parameter: command", "error")
+        if self._client.terminal is not None:
+            # The terminal has the environment of its user; ours may hold what is none of its business.
+            argv = [self._shell, "-c", text]
+            return await self._with_client.run(
+                self._client.terminal, argv, self._cwd, _ENVIRONMENT, _timeout_ms(args), report
+            )
         await self._forget_ended()
         try:
             command = ShellCommand([self._shell, "-c", text], self._cwd, self._env)
@@ -137,7 +148,7 @@ class BashTool:
         """End everything that still runs. May be called again."""
         commands = [*self._running, *self._background]
         self._background.clear()
-        await asyncio.gather(*(command.end() for command in commands))
+        await asyncio.gather(self._with_client.close(), *(command.end() for command in commands))
 
     async def _finish(self, command: ShellCommand, timeout_ms: int, report: Report) -> ToolOutput:
         code = await _wait(command, timeout_ms / 1000, report)

@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from trunkline.base.values import Value
+from trunkline.core.client_tools import ClientFiles
 from trunkline.core.events import Category
 from trunkline.tools.atomic import replace_file, writing
+from trunkline.tools.client_side import ClientSide, client_state, read_text, write_text
 from trunkline.tools.diffs import unified_diff
 from trunkline.tools.files import (
     FileMemory,
@@ -75,9 +77,10 @@ class Edit:
     }
     aliases: Mapping[str, str] = {"path": "file_path"}
 
-    def __init__(self, workspace: Workspace, memory: FileMemory) -> None:
+    def __init__(self, workspace: Workspace, memory: FileMemory, client: ClientSide | None = None) -> None:
         self._workspace = workspace
         self._memory = memory
+        self._client = client or ClientSide()
 
     def describe(self, args: Mapping[str, Any]) -> str:
         return one_line(f"Edit {args['file_path']}")
@@ -96,7 +99,12 @@ class Edit:
             # What a model gives must be text; what the file has need not be.
             encode(old, "old_string")
             encode(new, "new_string")
-            made = await in_thread(lambda stop: self._edit(resolved, path, (old, new, every), stop))
+            files = await self._client.files_for(self._workspace, path)
+            if files is None:
+                made = await in_thread(lambda stop: self._edit(resolved, path, (old, new, every), stop))
+            else:
+                async with self._client.writing:
+                    made = await self._edit_through(files, resolved, path, (old, new, every))
         except NoReplacement as error:
             return ToolOutput(str(error), status="error")
         except (OSError, ValueError) as error:
@@ -120,13 +128,39 @@ class Edit:
                     raise NoReplacement(changed_outside(shown_path))
 
             self._save(path, replaced(text, changes).encode("utf-8", "surrogateescape"), check)
+        return self._edited(path, shown_path, text, changes)
+
+    async def _edit_through(self, files: ClientFiles, path: str, shown_path: str, wish: tuple[str, str, bool]) -> _Made:
+        """The same, in the file as the client has it."""
+        old, new, every = wish
+        try:
+            data = await read_text(files, path)
+        except FileProblem:
+            if old or _has_content(path):
+                raise
+            data = b""
+        if not old and not data:
+            content = _content(new)
+            created = await write_text(files, path, content)
+            self._memory.note(self._workspace.place(path), client_state(content))
+            return self._made(path, shown_path, new, created)
+        self._guard(path, shown_path, data, old)
+        text = data.decode("utf-8")
+        changes = await in_thread(lambda _: find_replacements(text, old, new, every))
+        changed = replaced(text, changes).encode("utf-8")
+        await write_text(files, path, changed)
+        self._memory.note(self._workspace.place(path), client_state(changed))
+        return await in_thread(lambda _: self._edited(path, shown_path, text, changes))
+
+    def _edited(self, path: str, shown_path: str, text: str, changes: Sequence[TextChange]) -> _Made:
         sentence = f"Edited {shown_path}: replaced {len(changes)} occurrence(s)"
         return _Made(sentence, self._diff(path, text, changes))
 
     def _create(self, path: str, shown_path: str, content: str, stop: StopFlag) -> _Made:
-        if not content:
-            raise NoReplacement("old_string and new_string are both empty: there is nothing to do. Use Write.")
-        created = self._save(path, encode(content, "new_string"), stop.check)
+        created = self._save(path, _content(content), stop.check)
+        return self._made(path, shown_path, content, created)
+
+    def _made(self, path: str, shown_path: str, content: str, created: bool) -> _Made:
         verb = "Created" if created else "Updated"
         diff = self._diff(path, "", [TextChange(0, 0, content)], created)
         return _Made(f"{verb} {shown_path} ({count_lines(content)} lines)", diff)
@@ -154,6 +188,12 @@ class Edit:
 class _Made(Value):
     sentence: str
     diff: str
+
+
+def _content(text: str) -> bytes:
+    if not text:
+        raise NoReplacement("old_string and new_string are both empty: there is nothing to do. Use Write.")
+    return encode(text, "new_string")
 
 
 def _has_content(path: str) -> bool:

@@ -13,6 +13,7 @@ from trunkline.base.redact import Masked, Redactor
 from trunkline.base.values import Value
 from trunkline.core.events import Category
 from trunkline.tools import pictures
+from trunkline.tools.client_side import ClientSide, client_state, read_text
 from trunkline.tools.files import (
     BINARY_PROBE,
     LARGEST_FILE,
@@ -72,10 +73,17 @@ class Read:
     }
     aliases: Mapping[str, str] = {"path": "file_path"}
 
-    def __init__(self, workspace: Workspace, memory: FileMemory, redactor: Redactor | None = None) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        memory: FileMemory,
+        redactor: Redactor | None = None,
+        client: ClientSide | None = None,
+    ) -> None:
         self._workspace = workspace
         self._memory = memory
         self._redactor = redactor or Redactor()
+        self._client = client or ClientSide()
 
     def describe(self, args: Mapping[str, Any]) -> str:
         return one_line(f"Read {args['file_path']}")
@@ -91,7 +99,7 @@ class Read:
         path = self._workspace.resolve(shown_path)
         part: Part = (args.get("offset", 0), args.get("limit"))
         try:
-            found = await reporting(in_thread(lambda stop: _look(path, part, stop)), report, f"Reading {shown_path}")
+            found = await reporting(self._find(shown_path, path, part), report, f"Reading {shown_path}")
             if found.state and self._memory.was_shown(found.real_path, found.state, part):
                 return ToolOutput(UNCHANGED)
             output = await self._show(found, shown_path, part, report)
@@ -100,6 +108,13 @@ class Read:
         if found.state and output.status == "success":
             self._memory.note(found.real_path, found.state, part)
         return output
+
+    async def _find(self, shown_path: str, path: str, part: Part) -> _Found:
+        files = await self._client.files_for(self._workspace, shown_path)
+        if files is None:
+            return await in_thread(lambda stop: _look(path, part, stop))
+        data = await read_text(files, path)
+        return _Found("text", self._workspace.place(path), len(data), data, client_state(data))
 
     async def _show(self, found: _Found, path: str, part: Part, report: Report) -> ToolOutput:
         if found.kind == "binary":

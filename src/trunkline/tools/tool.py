@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from typing import Any, Literal, Protocol
 
 from trunkline.base.values import Value
@@ -12,6 +13,10 @@ from trunkline.core.events import Category, OutputType
 #: Called by a tool that takes long, with one line for people; may be called from the tool's task only. The line is
 #: whole: who is told takes the secrets out, and cuts it then.
 Report = Callable[[str], None]
+
+
+#: The id of the call that a tool is run for, as its agent's clients know it: a client's terminal is shown with it.
+CALL_ID: ContextVar[str] = ContextVar("call_id", default="")
 
 
 class ToolOutput(Value):

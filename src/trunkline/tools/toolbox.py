@@ -13,6 +13,7 @@ from typing import Any
 
 from trunkline.base.redact import Masked, Redactor
 from trunkline.tools.arguments import BadArguments, checked, renamed
+from trunkline.tools.client_side import ClientSide
 from trunkline.tools.edit import Edit
 from trunkline.tools.files import FileMemory
 from trunkline.tools.glob import Glob
@@ -36,12 +37,14 @@ def unknown_tool(name: str) -> str:
     return f"Unknown tool: {name}"
 
 
-def standard_tools(workspace: Workspace, memory: FileMemory, redactor: Redactor | None = None) -> list[Tool]:
+def standard_tools(
+    workspace: Workspace, memory: FileMemory, redactor: Redactor | None = None, client: ClientSide | None = None
+) -> list[Tool]:
     """The tools for files: Read, Write, Edit, Glob, Grep. `redactor` is the toolbox's own."""
     return [
-        Read(workspace, memory, redactor),
-        Write(workspace, memory),
-        Edit(workspace, memory),
+        Read(workspace, memory, redactor, client),
+        Write(workspace, memory, client),
+        Edit(workspace, memory, client),
         Glob(workspace),
         Grep(workspace, redactor=redactor),
     ]

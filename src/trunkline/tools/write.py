@@ -8,6 +8,7 @@ from typing import Any
 
 from trunkline.core.events import Category
 from trunkline.tools.atomic import replace_file, writing
+from trunkline.tools.client_side import ClientSide, client_state, write_text
 from trunkline.tools.files import FileMemory, FileProblem, failure, state_of
 from trunkline.tools.threads import StopFlag, in_thread
 from trunkline.tools.tool import Report, ToolOutput
@@ -36,9 +37,10 @@ class Write:
     }
     aliases: Mapping[str, str] = {"path": "file_path"}
 
-    def __init__(self, workspace: Workspace, memory: FileMemory) -> None:
+    def __init__(self, workspace: Workspace, memory: FileMemory, client: ClientSide | None = None) -> None:
         self._workspace = workspace
         self._memory = memory
+        self._client = client or ClientSide()
 
     def describe(self, args: Mapping[str, Any]) -> str:
         return one_line(f"Write to {args['file_path']}")
@@ -53,7 +55,14 @@ class Write:
         path, content = args["file_path"], args["content"]
         resolved = self._workspace.resolve(path)
         try:
-            created = await in_thread(lambda stop: self._write(resolved, content, stop))
+            files = await self._client.files_for(self._workspace, path)
+            if files is None:
+                created = await in_thread(lambda stop: self._write(resolved, content, stop))
+            else:
+                data = encode(content, "content")
+                async with self._client.writing:
+                    created = await write_text(files, resolved, data)
+                self._memory.note(self._workspace.place(path), client_state(data))
         except (OSError, ValueError) as error:
             return failure("write", path, error)
         verb = "Created" if created else "Updated"

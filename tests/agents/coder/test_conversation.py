@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.agents.coder.test_history import Notebook
+from tests.support.editor import EditorCommand, EditorFiles, EditorTerminal
 from tests.support.fake_model import USED, FakeModel, Reply, call, calls, words
 from tests.support.loop import until
 from trunkline.agents.coder.agent import Coder
@@ -28,7 +29,9 @@ from trunkline.core.agent import (
     Deny,
     OpenRequest,
     SetOptions,
+    UseClient,
 )
+from trunkline.core.client_tools import CommandEnd
 from trunkline.core.events import (
     Event,
     Failed,
@@ -61,9 +64,14 @@ class Talk:
     def model(self) -> FakeModel:
         return self.models[-1]
 
-    async def say(self, text: str, decide: Callable[[ToolRequested], Any] = lambda request: Approve()) -> list[Event]:
+    async def say(
+        self,
+        text: str,
+        decide: Callable[[ToolRequested], Any] = lambda request: Approve(),
+        message_id: str | None = None,
+    ) -> list[Event]:
         self.events = []
-        async for event in self.conversation.turn(UserMessage(text)):
+        async for event in self.conversation.turn(UserMessage(text, id=message_id)):
             self.events.append(event)
             if isinstance(event, ToolRequested):
                 await self.conversation.decide(event.call_id, decide(event))
@@ -386,6 +394,26 @@ async def test_a_change_that_nobody_knows_is_unsupported(tmp_path: Path) -> None
     async with talking(tmp_path) as talk:
         with pytest.raises(Unsupported):
             await talk.conversation.configure(Change())
+
+
+async def test_each_message_is_answered_with_the_files_and_the_terminal_of_its_own_client(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.txt")
+    (tmp_path / "a.txt").write_text("on the disk")
+    one, other = EditorFiles(**{path: "in one editor"}), EditorFiles(**{path: "in another"})
+    terminal = EditorTerminal(EditorCommand("seen", CommandEnd(0)))
+    reading = calls(call("Read", file_path="a.txt"))
+    replies = [reading, calls(call("Bash", "t2", command="make")), words("1"), reading, words("2"), reading, words("3")]
+    async with talking(tmp_path, *replies) as talk:
+        # Both are told before the first message is answered, as when the second one waits.
+        await talk.conversation.configure(UseClient("m1", one, terminal))
+        await talk.conversation.configure(UseClient("m2", other))
+        found = [await talk.say(text, message_id=id) for text, id in (("1", "m1"), ("2", "m2"), ("3", None))]
+        outputs = [[event.output for event in events if isinstance(event, ToolFinished)] for events in found]
+        assert "in one editor" in outputs[0][0]
+        assert "seen" in outputs[0][1]
+        assert "in another" in outputs[1][0]
+        assert "on the disk" in outputs[2][0]
+        assert [call_id for *_, call_id in terminal.created] == ["t2"]
 
 
 # Sub-agents

@@ -19,7 +19,7 @@ from trunkline.core.turns import DENIED
 from trunkline.models.messages import Image, ToolResultBlock, ToolUse
 from trunkline.models.model import ToolSpec
 from trunkline.tools.arguments import BadArguments
-from trunkline.tools.tool import Interrupted, Tool, ToolOutput
+from trunkline.tools.tool import CALL_ID, Interrupted, Tool, ToolOutput
 from trunkline.tools.toolbox import PreparedCall, Toolbox
 
 #: What is said to a model whose call was approved for another place than the one that it would reach now.
@@ -126,6 +126,8 @@ class Calls:
     async def _use(self, call: ToolUse, asked: _Asked, tell: TurnStream) -> None:
         await self._begin(call, tell)
         call_id = self._prefix + call.id
+        # Each call has a task of its own, and with it a context.
+        CALL_ID.set(call_id)
         reading = asked.reading
         # An answer may take days. What it was given for is where the call led then, and not where it leads by now.
         if (reading.place, reading.outside) != (asked.place, asked.outside):

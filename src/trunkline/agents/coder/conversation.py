@@ -24,7 +24,16 @@ from trunkline.agents.coder.subagents import Subagents
 from trunkline.agents.coder.turn_runner import TurnRunner
 from trunkline.agents.turn_stream import TurnStream
 from trunkline.base.redact import Redactor
-from trunkline.core.agent import AddHistory, AddMcpServer, Capabilities, Change, Decision, OpenRequest, SetOptions
+from trunkline.core.agent import (
+    AddHistory,
+    AddMcpServer,
+    Capabilities,
+    Change,
+    Decision,
+    OpenRequest,
+    SetOptions,
+    UseClient,
+)
 from trunkline.core.approvals import Decisions
 from trunkline.core.events import Event, Notice, TurnEnded, UserMessage
 from trunkline.core.faults import AgentFailed, Fault, ProviderError, Unsupported
@@ -41,6 +50,8 @@ CLOSE_SECONDS = 0.3
 PREPARE_SECONDS = 10.0
 #: How long the next turn waits for it: longer than a command takes to be killed.
 PATIENCE_SECONDS = 5.0
+#: Messages that wait with a client of their own: more than anybody sends ahead. The oldest were withdrawn.
+MOST_CLIENTS = 256
 
 
 class CoderConversation:
@@ -98,6 +109,8 @@ class CoderConversation:
         self._commands = Commands(self._client, self._history, self._compaction)
         self._stream: TurnStream | None = None
         self._warming: asyncio.Future[None] | None = None
+        self._clients: dict[str, UseClient] = {}
+        """What the senders of messages offer that were not answered yet, by the message's id."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -123,7 +136,9 @@ class CoderConversation:
         self._warm()
 
     def turn(self, message: UserMessage) -> AsyncIterator[Event]:
-        self._stream = TurnStream(partial(self._answer, message, self._stream))
+        self._stream = TurnStream(
+            partial(self._answer, message, self._clients.pop(message.id or "", None), self._stream)
+        )
         return self._stream
 
     def go_on(self, message: UserMessage) -> AsyncIterator[Event]:
@@ -133,6 +148,7 @@ class CoderConversation:
 
     def steer(self, message: UserMessage) -> bool:
         """Let the model read a message before it is asked the next time; whether there is a next time."""
+        self._clients.pop(message.id or "", None)
         return self._steering.put(message)
 
     async def decide(self, call_id: str, decision: Decision) -> None:
@@ -146,6 +162,10 @@ class CoderConversation:
                 await self._set(change)
             case AddMcpServer():
                 await self._tools.connect(change)
+            case UseClient(message=message):
+                self._clients[message] = change
+                if len(self._clients) > MOST_CLIENTS:
+                    del self._clients[next(iter(self._clients))]
             case _:
                 raise Unsupported(f"The coding agent does not support `{type(change).__name__}`.")
 
@@ -188,10 +208,13 @@ class CoderConversation:
             await self._warming
             self._warming = None
 
-    async def _answer(self, message: UserMessage, before: TurnStream | None, tell: TurnStream) -> TurnEnded:
+    async def _answer(
+        self, message: UserMessage, client: UseClient | None, before: TurnStream | None, tell: TurnStream
+    ) -> TurnEnded:
         if before is not None and not await before.finished(PATIENCE_SECONDS):
             # Its end must come first in the history.
             raise AgentFailed("The agent is still busy with what was stopped.", retryable=True)
+        self._tools.client.use(client.files if client else None, client.terminal if client else None)
         while self._notes:
             await tell.say(Notice(self._notes.pop(0)))
         await self._warmed()

@@ -11,6 +11,7 @@ from trunkline.core.agent import AddMcpServer
 from trunkline.core.events import Event, Extension, Notice
 from trunkline.models.credentials import without_credentials
 from trunkline.tools.bash import BashTool, find_shell
+from trunkline.tools.client_side import ClientSide
 from trunkline.tools.files import FileMemory
 from trunkline.tools.mcp.servers import McpServers
 from trunkline.tools.spawn import Spawner, SpawnTool
@@ -35,7 +36,9 @@ class ConversationTools:
         self._redactor = redactor
         self._announce = announce
         self.shell = find_shell(environ)
-        self._bash = BashTool(workspace, shell=self.shell, redactor=redactor)
+        self.client = ClientSide()
+        """What the client of the turn in progress offers."""
+        self._bash = BashTool(workspace, shell=self.shell, redactor=redactor, client=self.client)
         self._memory = FileMemory()
         self.toolbox = Toolbox(self._own_tools(self._memory), redactor)
         self._servers = McpServers(
@@ -102,7 +105,7 @@ class ConversationTools:
         self._memory.forget_shown()
 
     def _own_tools(self, memory: FileMemory) -> list[Tool]:
-        return [*standard_tools(self._workspace, memory, self._redactor), self._bash]
+        return [*standard_tools(self._workspace, memory, self._redactor, self.client), self._bash]
 
     def _server_ready(self, server: str, tools: tuple[str, ...]) -> None:
         self._offer()
