@@ -108,7 +108,7 @@ def test_an_unknown_agent_is_refused_with_a_suggestion_and_the_list() -> None:
     assert refusal("ecco") == (
         "There is no agent `ecco`. Did you mean `echo`? The agents are `coder`, `echo`, `scripted`; "
         "`MODULE:NAME`, `jsonstream:COMMAND`, `agentproc:PROFILE`, `scripted:SCRIPT`, "
-        "`graph:GRAPH`, `tryll:HOST:PORT` name yours."
+        "`graph:GRAPH`, `tryll:HOST:PORT`, `model:NAME` name yours."
     )
 
 

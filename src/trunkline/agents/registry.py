@@ -9,7 +9,8 @@ A name is one of
 - `agentproc:PROFILE`: any program that an AgentProc profile describes: a file, or the name of a bundled one;
 - `scripted:SCRIPT`: what a script plays: a file, or the name of a bundled one;
 - `graph:GRAPH`: what a graph describes: a file, or the name of a bundled one;
-- `tryll:HOST:PORT[/MODEL]`: a model behind a Tryll server.
+- `tryll:HOST:PORT[/MODEL]`: a model behind a Tryll server;
+- `model:NAME`: a plain model of this machine.
 
 An agent may have a method `problem() -> str | None`: why it cannot answer here, if that can be told without trying. One
 for which that depends on the workspace has `problem_in(workspace) -> str | None`.
@@ -28,7 +29,15 @@ from trunkline.core.agent import Agent, Capabilities
 from trunkline.core.faults import ConfigError, Fault
 
 #: What a name can be besides those of `names`.
-FORMS = ("MODULE:NAME", "jsonstream:COMMAND", "agentproc:PROFILE", "scripted:SCRIPT", "graph:GRAPH", "tryll:HOST:PORT")
+FORMS = (
+    "MODULE:NAME",
+    "jsonstream:COMMAND",
+    "agentproc:PROFILE",
+    "scripted:SCRIPT",
+    "graph:GRAPH",
+    "tryll:HOST:PORT",
+    "model:NAME",
+)
 #: Those of them that name a file, or one of ours.
 FILE_FORMS = ("agentproc", "scripted", "graph")
 
@@ -37,6 +46,7 @@ _PROFILE = "agentproc"
 _SCRIPT = "scripted"
 _SERVER = "tryll"
 _GRAPH = "graph"
+_MODEL = "model"
 #: How the names of graphs begin.
 GRAPH_FORM = f"{_GRAPH}:"
 #: Exit codes above it mean a signal, which `trunkline agent` turns into `SystemExit` while it starts.
@@ -67,7 +77,7 @@ def is_bundled(kind: str, name: str) -> bool:
 def runs_code(name: str) -> bool:
     """Whether the name brings a program or a module along: then whoever writes it decides what runs here."""
     kind, colon, _ = name.partition(":")
-    return bool(colon) and kind not in (_SCRIPT, _SERVER, _GRAPH)
+    return bool(colon) and kind not in (_SCRIPT, _SERVER, _GRAPH, _MODEL)
 
 
 def make(name: str, options: Mapping[str, Any]) -> Agent:
@@ -200,12 +210,19 @@ def _served(address: str) -> Agent:
     return TryllAgent.parse(address)
 
 
+def _model(name: str) -> Agent:
+    from trunkline.agents.plain_model import PlainModel
+
+    return PlainModel(name)
+
+
 _FORMS: dict[str, Callable[[str], Agent]] = {
     _PROGRAM: _program,
     _PROFILE: _profiled,
     _SCRIPT: _playing,
     _SERVER: _served,
     _GRAPH: _graph,
+    _MODEL: _model,
 }
 
 

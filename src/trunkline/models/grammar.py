@@ -69,18 +69,19 @@ _PRIMITIVES = {
 _TYPES = ("string", "integer", "number", "boolean", "null", "object", "array")
 
 
-def answer(tools: Sequence[ToolSpec], *, must_call: bool = False) -> str:
+def answer(tools: Sequence[ToolSpec], *, must_call: bool = False, schema: Any = None) -> str:
     """The grammar of an answer: free text, a call of one of these tools, or first the one and then the other.
 
-    With `must_call` it is a call and nothing else.
+    With `must_call` it is a call and nothing else; with a `schema`, a call or JSON that fits it.
     """
     rules = GrammarRules()
     arguments = [_Schema(rules, f"t{number}", tool.schema).arguments() for number, tool in enumerate(tools)]
     calls = dict(zip((tool.name for tool in tools), arguments, strict=True))
     rules.add("call", " | ".join(f'{_literal(_begin(name, PLAIN))} {inner} "}}"' for name, inner in calls.items()))
     end = _literal(f"\n{CALL_END}")
-    if must_call:
-        rules.add("root", f"{_literal(f'{CALL_BEGIN}{chr(10)}')} call {end}")
+    if must_call or schema is not None:
+        called = f"{_literal(f'{CALL_BEGIN}{chr(10)}')} call {end}"
+        rules.add("root", called if must_call else f"{called} | {_Schema(rules, 'v', schema).rule()}")
         return rules.text()
     rules.add("marked", f'"\\n" call {end}')
     _add_text(rules, CALL_BEGIN, "marked")

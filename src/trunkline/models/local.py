@@ -25,7 +25,7 @@ from trunkline.models.llama_server import (
     default_threads,
 )
 from trunkline.models.messages import ThinkingBlock, ToolUse
-from trunkline.models.model import Answer, Chunk, Request, TextChunk, ToolSpec
+from trunkline.models.model import Answer, AnswerOptions, Chunk, Request, TextChunk, ToolSpec
 from trunkline.models.openai_decoder import OpenAIDecoder
 from trunkline.models.overflow import HINT, PromptTooLong
 from trunkline.models.providers import PROVIDERS, ModelSettings
@@ -134,8 +134,19 @@ class LocalModel:
             "repeat_penalty": self._repeat_penalty,
             "repeat_last_n": REPEAT_WINDOW_TOKENS,
         }
-        if request.tools:
+        options = request.options or AnswerOptions()
+        if options.schema is not None and not request.tools:
+            body["grammar"] = grammar.value(options.schema)
+        elif request.options is not None and request.tools:
+            must_call = options.must_call or self._force_tool
+            body["grammar"] = grammar.answer(request.tools, must_call=must_call, schema=options.schema)
+        elif request.tools:
             body["grammar"] = self._grammar_of(request)
+        for name in ("temperature", "top_p", "seed"):
+            if (value := getattr(options, name)) is not None:
+                body[name] = value
+        if options.stop:
+            body["stop"] = list(options.stop)
         return body
 
     def _grammar_of(self, request: Request) -> str:

@@ -3,6 +3,9 @@
     hello there                     it says `hello there`, word by word
     tool: Read {"file_path": "x"}   it calls that tool, then says `Result: ` and the first line of what came back
 
+Of what is asked of an answer it honours the longest one, in words, what ends it, that it calls a tool, and its schema:
+then it makes up what fits, with the message for each text.
+
 For the nodes of a graph: `mock_language`, `embedding_mock`.
 """
 
@@ -10,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
+from trunkline.base import jsontext
 from trunkline.core.usage import Usage
 from trunkline.models.answers import tool_input
 from trunkline.models.messages import Message, Text, ToolResultBlock, ToolUse
-from trunkline.models.model import Answer, Chunk, Request, TextChunk
+from trunkline.models.mock_values import fitting, fitting_arguments
+from trunkline.models.model import Answer, AnswerOptions, Chunk, Request, Stop, TextChunk
 from trunkline.models.providers import ModelSettings
 
 _DIRECTIVE = "tool:"
@@ -35,15 +40,19 @@ class MockModel:
         """Say it. `usage` counts words."""
         read = sum(_word_count(message) for message in request.messages)
         last = request.messages[-1] if request.messages else Message("user", ())
-        call = _directed(last, len(request.messages))
+        call = _directed(last, len(request.messages)) if request.tools or not request.options else None
+        if call is None and request.tools and request.options and request.options.must_call:
+            tool = request.tools[0]
+            call = ToolUse(f"call_{len(request.messages)}", tool.name, fitting_arguments(tool.schema, _said(last)))
         if call is not None:
             yield Answer((call,), "tool_use", Usage(read, 1))
             return
-        text = _reply(last)
-        pieces = text.split(" ")
-        for number, piece in enumerate(pieces):
+        pieces = _answer(last, request.options).split(" ")
+        most = request.max_tokens or len(pieces)
+        stop: Stop = "end" if len(pieces) <= most else "max_tokens"
+        for number, piece in enumerate(pieces[:most]):
             yield TextChunk(piece if number == 0 else " " + piece)
-        yield Answer((Text(text),), "end", Usage(read, len(pieces)))
+        yield Answer((Text(" ".join(pieces[:most])),), stop, Usage(read, len(pieces[:most])))
 
     async def close(self) -> None:
         """There is nothing to let go of."""
@@ -64,6 +73,15 @@ def _directed(message: Message, number: int) -> ToolUse | None:
     name, _, arguments = text.removeprefix(_DIRECTIVE).strip().partition(" ")
     given, raw = tool_input(arguments)
     return ToolUse(f"call_{number}", name, given, raw)
+
+
+def _answer(message: Message, options: AnswerOptions | None) -> str:
+    if options is None:
+        return _reply(message)
+    if options.schema is not None:
+        return jsontext.dumps(fitting(options.schema, _said(message))).decode()
+    text = _reply(message)
+    return text[: min([place for each in options.stop if (place := text.find(each)) >= 0], default=len(text))]
 
 
 def _reply(message: Message) -> str:

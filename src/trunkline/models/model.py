@@ -21,6 +21,20 @@ class ToolSpec(Value):
     schema: Mapping[str, Any]
 
 
+class AnswerOptions(Value):
+    """How an answer is to be made, where somebody says so. What is None is the model's own."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    """The answer ends in front of the first of these that it would hold."""
+    must_call: bool = False
+    """It is a call of one of the tools."""
+    schema: Any = None
+    """It is JSON that fits this JSON Schema, unless it is a call of a tool."""
+
+
 class Request(Value):
     """One question to a model: the whole conversation so far."""
 
@@ -34,6 +48,8 @@ class Request(Value):
     """`low`, `medium` or `high`, for models that know it."""
     on_spent: Callable[[Usage], None] | None = None
     """Told what was used by a try that gave no `Answer`, because it failed or was left, as far as that is known."""
+    options: AnswerOptions | None = None
+    """None: nobody says anything."""
 
 
 class Chunk(Value):

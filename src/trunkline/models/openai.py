@@ -14,7 +14,7 @@ from trunkline.models.endpoint import endpoint, host_of
 from trunkline.models.format import Format
 from trunkline.models.http_model import KeyedModel
 from trunkline.models.messages import Block, Document, Image, Message, Text, ThinkingBlock, ToolResultBlock, ToolUse
-from trunkline.models.model import Request, ToolSpec
+from trunkline.models.model import AnswerOptions, Request, ToolSpec
 from trunkline.models.openai_decoder import OpenAIDecoder
 from trunkline.models.outgoing import FILLER, Sent
 from trunkline.models.providers import ModelSettings
@@ -91,6 +91,8 @@ class OpenAIFormat(Format):
             head["reasoning_effort"] = effort
         if request.thinking_budget is not None and self._thinks:
             head["thinking"] = {"type": "enabled"}
+        if request.options is not None:
+            head |= _options(request.options)
         if stream:
             head["stream"] = True
             if self._usage_wanted:
@@ -199,6 +201,21 @@ def _call(block: ToolUse) -> dict[str, Any]:
     function = {"name": identifier(block.name, "unknown"), "arguments": arguments}
     written = {"id": block.id, "type": "function", "function": function}
     return written if block.extra is None else {**written, "extra_content": block.extra}
+
+
+def _options(options: AnswerOptions) -> dict[str, Any]:
+    written: dict[str, Any] = {}
+    for name in ("temperature", "top_p", "seed"):
+        if (value := getattr(options, name)) is not None:
+            written[name] = value
+    if options.stop:
+        written["stop"] = list(options.stop)
+    if options.must_call:
+        written["tool_choice"] = "required"
+    if options.schema is not None:
+        form = {"name": "answer", "schema": options.schema}
+        written["response_format"] = {"type": "json_schema", "json_schema": form}
+    return written
 
 
 def _joined(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
