@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pytest
 from hypothesis import given
@@ -162,3 +162,71 @@ def test_the_schema_says_what_decoding_takes() -> None:
 @given(values_of(Outer))
 def test_every_encoded_value_fits_its_schema(value: Outer) -> None:
     Draft202012Validator(shapes.schema(Outer)).validate(shapes.encode(value))
+
+
+class Named(shapes.CamelCased):
+    session_id: str
+    meta: Mapping[str, Any] | None = None
+
+
+class Animal(shapes.Tagged):
+    """A family."""
+
+
+class Cat(Animal):
+    tag: ClassVar[str | None] = "cat"
+
+    lives_left: int
+
+
+class Dog(Animal):
+    tag: ClassVar[str | None] = "dog"
+
+
+class Vehicle(shapes.Tagged):
+    tag_member: ClassVar[str] = "kind"
+
+
+class Car(Vehicle):
+    tag: ClassVar[str | None] = "car"
+
+
+class OtherVehicle(Vehicle):
+    raw: Mapping[str, Any]
+
+
+Vehicle.otherwise = OtherVehicle
+
+
+def test_members_can_be_in_camel_case() -> None:
+    value = Named("s", {"x": 1})
+    assert shapes.encode(value) == {"sessionId": "s", "_meta": {"x": 1}}
+    assert shapes.decode(Named, {"sessionId": "s", "_meta": {"x": 1}}) == value
+    assert shapes.schema(Named)["required"] == ["sessionId"]
+    with pytest.raises(ShapeError, match="`sessionId` is missing"):
+        shapes.decode(Named, {"session_id": "s"})
+
+
+def test_a_member_tells_which_of_a_family_an_object_is() -> None:
+    assert shapes.decode(Animal, {"type": "cat", "livesLeft": 9}) == Cat(9)
+    assert shapes.decode(Animal, {"type": "dog"}) == Dog()
+    assert shapes.encode(Cat(9)) == {"type": "cat", "livesLeft": 9}
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        ({}, "`type` is missing"),
+        ({"type": "cow"}, '`type` must be one of "cat", "dog", not "cow"'),
+        ({"type": ["cat"]}, '`type` must be one of "cat", "dog", not a list'),
+        ({"type": "cat"}, "`livesLeft` is missing"),
+    ],
+)
+def test_an_object_of_no_known_child_is_an_error(data: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ShapeError, match=problem):
+        shapes.decode(Animal, data)
+
+
+def test_a_family_may_have_a_child_for_all_that_is_not_known() -> None:
+    assert shapes.decode(Vehicle, {"kind": "car"}) == Car()
+    assert shapes.decode(Vehicle, {"kind": "boat", "sails": 2}) == OtherVehicle({"kind": "boat", "sails": 2})

@@ -3,6 +3,9 @@
 The field types understood are those a wire needs: `str`, `int`, `float`, `bool`, `bytes` (base64), `Any`, `Literal`,
 `X | None`, `tuple[X, ...]`, `Mapping[str, X]` and other values.
 
+A `CamelCased` value writes its members as JavaScript does. A `Tagged` one is a family: a member tells which of its
+children the object is.
+
 - Members that a value does not declare are ignored: a newer peer may send them.
 - `null` for a field that has a default counts as absent.
 - A field whose default is `None` is left out when it is `None`; one without a default is always written.
@@ -13,9 +16,25 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from trunkline.base.values import Value
+
+
+class CamelCased(Value):
+    """A value whose members are written in camel case: `session_id` is `sessionId`. A field `meta` is `_meta`."""
+
+
+class Tagged(CamelCased):
+    """A family of values, told apart by a member. Each child of the family names its own `tag`."""
+
+    tag_member: ClassVar[str] = "type"
+    tag: ClassVar[str | None] = None
+    """What the member says. None: it says nothing, because this is the family, or the child without that member."""
+    otherwise: ClassVar[type[Tagged] | None] = None
+    """The child that an object is which says nothing known. None: that is an error. One with a single field `raw` gets
+    the whole object in it."""
+
 
 V = TypeVar("V", bound=Value)
 Check = Callable[[Any], Any]
@@ -38,40 +57,59 @@ def decode(kind: type[V], data: Any) -> V:
     """
     if not isinstance(data, dict):
         raise ShapeError("", f"must be an object, not {_name_of(data)}")
+    if issubclass(kind, Tagged) and (children := _children(kind)):
+        return cast("V", _decode_child(kind, children, data))
     found = {}
-    for field, check, required in _plan(kind):
-        value = data.get(field)
+    for field, name, check, required in _plan(kind):
+        value = data.get(name)
         if value is None and not required:
             continue
-        if value is None and field not in data:
-            raise ShapeError(field, "is missing")
+        if value is None and name not in data:
+            raise ShapeError(name, "is missing")
         try:
             found[field] = check(value)
         except ShapeError as error:
-            raise ShapeError(f"{field}.{error.path}" if error.path else field, error.problem) from None
+            raise ShapeError(f"{name}.{error.path}" if error.path else name, error.problem) from None
     return kind(**found)
+
+
+def _decode_child(family: type[Tagged], children: Mapping[str, type[Tagged]], data: dict[str, Any]) -> Tagged:
+    said = data.get(family.tag_member)
+    child = children.get(said) if isinstance(said, str) else None
+    if child is not None:
+        return decode(child, data)
+    if family.otherwise is None:
+        try:
+            _one_of(tuple(children), said)
+        except ShapeError as error:
+            problem = error.problem if family.tag_member in data else "is missing"
+            raise ShapeError(family.tag_member, problem) from None
+        raise AssertionError
+    if family.otherwise.__fields__ == ("raw",):
+        return cast("Any", family.otherwise)(raw=data)  # type: ignore[no-any-return]  # a child like the others
+    return decode(family.otherwise, data)
 
 
 def encode(value: Value) -> dict[str, Any]:
     """The JSON object of a value: its fields in order, nested values and tuples included."""
-    defaults = value.__defaults__
-    members = {}
-    for field in value.__fields__:
+    tag, fields = _form(type(value))
+    members = dict(tag)
+    for field, name, may_lack in fields:
         member = getattr(value, field)
-        if member is None and defaults.get(field, member) is None and field in defaults:
-            continue
-        members[field] = _plain(member)
+        if member is not None or not may_lack:
+            members[name] = _plain(member)
     return members
 
 
 def schema(kind: type[Value]) -> dict[str, Any]:
     """The JSON Schema (2020-12) of a value, without a `$schema` member."""
     hints = _hints(kind)
-    required = [field for field in kind.__fields__ if field not in kind.__defaults__]
+    names = _names(kind)
+    required = [name for field, name in names if field not in kind.__defaults__]
     found: dict[str, Any] = {"type": "object"}
     if kind.__doc__:
         found["description"] = kind.__doc__.split("\n\n")[0].replace("\n", " ").strip()
-    found["properties"] = {field: _schema_of(hints[field]) for field in kind.__fields__}
+    found["properties"] = {name: _schema_of(hints[field]) for field, name in names}
     if required:
         found["required"] = required
     return found
@@ -95,9 +133,36 @@ def _hints(kind: type[Value]) -> dict[str, Any]:
 
 
 @cache
-def _plan(kind: type[Value]) -> tuple[tuple[str, Check, bool], ...]:
+def _plan(kind: type[Value]) -> tuple[tuple[str, str, Check, bool], ...]:
     hints = _hints(kind)
-    return tuple((field, _check_of(hints[field]), field not in kind.__defaults__) for field in kind.__fields__)
+    return tuple((field, name, _check_of(hints[field]), field not in kind.__defaults__) for field, name in _names(kind))
+
+
+@cache
+def _form(kind: type[Value]) -> tuple[dict[str, Any], tuple[tuple[str, str, bool], ...]]:
+    """What a value of that kind says besides its fields; each field, its member, and whether `None` is left out."""
+    tag = {kind.tag_member: kind.tag} if issubclass(kind, Tagged) and kind.tag is not None else {}
+    lacking = {field for field, default in kind.__defaults__.items() if default is None}
+    return tag, tuple((field, name, field in lacking) for field, name in _names(kind))
+
+
+@cache
+def _names(kind: type[Value]) -> tuple[tuple[str, str], ...]:
+    """Each field, and the member that it is."""
+    if not issubclass(kind, CamelCased):
+        return tuple((field, field) for field in kind.__fields__)
+    return tuple((field, "_meta" if field == "meta" else _camel(field)) for field in kind.__fields__)
+
+
+def _camel(field: str) -> str:
+    first, *rest = field.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+@cache
+def _children(family: type[Tagged]) -> dict[str, type[Tagged]]:
+    """The children by their tags; none of a child itself."""
+    return {child.tag: child for child in family.__subclasses__() if child.tag is not None}
 
 
 def _check_of(hint: Any) -> Check:
