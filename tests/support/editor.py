@@ -16,6 +16,7 @@ class EditorFiles:
         self.buffers = dict(buffers)
         self.asked: list[tuple[str, str]] = []
         self.answers = True
+        self.can_read = self.can_write = True
 
     async def read_text(self, path: str) -> str:
         self.asked.append(("read", path))

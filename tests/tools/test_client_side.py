@@ -129,3 +129,17 @@ async def test_without_a_client_the_disk_is_used_again(open_: Open) -> None:
     open_.unsaved("a.txt", "not saved\n")
     open_.client.use()
     assert "\tsaved" in await open_.box.text("Read", file_path="a.txt")
+
+
+async def test_only_what_the_client_offers_is_asked_of_it(open_: Open) -> None:
+    (open_.root / "a.txt").write_text("saved\n")
+    open_.unsaved("a.txt", "not saved\n")
+    open_.files.can_read = False
+    assert "\tsaved" in await open_.box.text("Read", file_path="a.txt")
+    await open_.box.text("Edit", file_path="a.txt", old_string="saved", new_string="on the disk")
+    assert (open_.root / "a.txt").read_text() == "on the disk\n"
+    open_.files.can_read, open_.files.can_write = True, False
+    assert "not saved" in await open_.box.text("Read", file_path="a.txt")
+    await open_.box.text("Write", file_path="a.txt", content="written")
+    assert (open_.root / "a.txt").read_text() == "written"
+    assert open_.files.asked == [("read", open_.path("a.txt"))]

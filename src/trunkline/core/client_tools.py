@@ -12,6 +12,14 @@ from trunkline.base.values import Value
 class ClientFiles(Protocol):
     """The client's text files. Paths are absolute. How long to wait is for the caller to say."""
 
+    @property
+    def can_read(self) -> bool:
+        """Whether it offers to read."""
+
+    @property
+    def can_write(self) -> bool:
+        """Whether it offers to write."""
+
     async def read_text(self, path: str) -> str:
         """The whole content, as the client has it open.
 

@@ -42,12 +42,15 @@ class ClientSide:
         self._files = files
         self.terminal = terminal
 
-    async def files_for(self, workspace: Workspace, path: str) -> ClientFiles | None:
-        """What to reach the file through, if not the disk. `path` is as the model gave it."""
-        if self._files is None or workspace.outside(path):
+    async def files_for(
+        self, workspace: Workspace, path: str, *, read: bool = False, write: bool = False
+    ) -> ClientFiles | None:
+        """What to read and to write the file through, if not the disk. `path` is as the model gave it."""
+        files = self._files
+        if files is None or (read and not files.can_read) or (write and not files.can_write) or workspace.outside(path):
             return None
         resolved = workspace.resolve(path)
-        return self._files if await in_thread(lambda stop: _is_text(resolved, stop)) else None
+        return files if await in_thread(lambda stop: _is_text(resolved, stop)) else None
 
 
 async def read_text(files: ClientFiles, path: str) -> bytes:

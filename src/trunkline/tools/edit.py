@@ -99,7 +99,7 @@ class Edit:
             # What a model gives must be text; what the file has need not be.
             encode(old, "old_string")
             encode(new, "new_string")
-            files = await self._client.files_for(self._workspace, path)
+            files = await self._client.files_for(self._workspace, path, read=True, write=True)
             if files is None:
                 made = await in_thread(lambda stop: self._edit(resolved, path, (old, new, every), stop))
             else:

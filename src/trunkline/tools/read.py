@@ -110,7 +110,7 @@ class Read:
         return output
 
     async def _find(self, shown_path: str, path: str, part: Part) -> _Found:
-        files = await self._client.files_for(self._workspace, shown_path)
+        files = await self._client.files_for(self._workspace, shown_path, read=True)
         if files is None:
             return await in_thread(lambda stop: _look(path, part, stop))
         data = await read_text(files, path)

@@ -55,7 +55,7 @@ class Write:
         path, content = args["file_path"], args["content"]
         resolved = self._workspace.resolve(path)
         try:
-            files = await self._client.files_for(self._workspace, path)
+            files = await self._client.files_for(self._workspace, path, write=True)
             if files is None:
                 created = await in_thread(lambda stop: self._write(resolved, content, stop))
             else:
