@@ -223,7 +223,7 @@ async def test_a_program_that_cannot_work_is_reported_when_it_is_opened(
 ) -> None:
     async def await_ready(self: Connection, seconds: float) -> None:
         # A busy machine takes its time to start a program; this one's time begins when it has said what it does.
-        await until(self._stderr.text)
+        await until(self._process._stderr.text)
         await really(self, 0.1)
 
     really = Connection._await_ready

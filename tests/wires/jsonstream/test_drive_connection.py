@@ -40,7 +40,7 @@ def said(events: list[messages.Event]) -> str:
 @pytest.fixture
 def patient_with_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that closes its output has as long to end as a busy machine gives it."""
-    monkeypatch.setattr("trunkline.wires.jsonstream.drive_connection.EXIT_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr("trunkline.wires.driven_process.EXIT_SECONDS", PATIENCE_SECONDS)
 
 
 async def fault_of_start(habit: str, **options: Any) -> Fault:
@@ -99,7 +99,7 @@ async def test_a_program_that_is_never_ready_is_given_up_and_ended(monkeypatch: 
     await_ready = Connection._await_ready
 
     async def once_it_has_begun(connection: Connection, seconds: float) -> None:
-        await until(connection._stderr.text)
+        await until(connection._process._stderr.text)
         await await_ready(connection, seconds)
 
     monkeypatch.setattr(Connection, "_await_ready", once_it_has_begun)

@@ -14,7 +14,7 @@ from trunkline.core.agent import AddHistory, AddMcpServer, Approve, SetMode, Set
 from trunkline.core.events import Event, UserMessage
 from trunkline.core.faults import AgentFailed
 from trunkline.core.usage import NOTHING_USED
-from trunkline.wires.jsonstream import drive_program
+from trunkline.wires import driven_process
 from trunkline.wires.jsonstream.drive import Connection, DrivenConversation, Launched
 
 pytestmark = pytest.mark.process
@@ -160,7 +160,7 @@ async def test_without_a_way_to_start_it_again_the_next_turn_fails() -> None:
 
 
 async def test_a_program_that_keeps_dying_is_started_again_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drive_program, "FIRST_REST_SECONDS", 0.001)
+    monkeypatch.setattr(driven_process, "FIRST_REST_SECONDS", 0.001)
     async with conversing("dies") as conversation:
         for number in range(5):
             events = await talk(conversation, "hello")
@@ -171,7 +171,7 @@ async def test_a_program_that_keeps_dying_is_started_again_each_time(monkeypatch
 async def test_one_that_has_died_twice_in_a_row_is_waited_for_and_the_wait_can_be_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(drive_program, "FIRST_REST_SECONDS", 600.0)
+    monkeypatch.setattr(driven_process, "FIRST_REST_SECONDS", 600.0)
     starts = []
 
     async def counted(session_id: str | None) -> Launched:
@@ -190,8 +190,8 @@ async def test_one_that_has_died_twice_in_a_row_is_waited_for_and_the_wait_can_b
 
 
 async def test_one_that_lived_for_long_before_it_died_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drive_program, "FIRST_REST_SECONDS", 600.0)
-    monkeypatch.setattr(drive_program, "REST_SECONDS", 0.0)
+    monkeypatch.setattr(driven_process, "FIRST_REST_SECONDS", 600.0)
+    monkeypatch.setattr(driven_process, "REST_SECONDS", 0.0)
     async with conversing("dies", rest=1000.0) as conversation:
         for _ in range(4):
             assert "exit code 7" in failures(await talk(conversation, "hello"))[0]

@@ -41,9 +41,10 @@ from trunkline.core.events import (
 from trunkline.core.faults import AgentBusy, AgentFailed, Fault, Unsupported
 from trunkline.core.turns import STOPPED
 from trunkline.core.usage import NOTHING_USED, Usage
+from trunkline.wires.driven_process import REST_SECONDS
 from trunkline.wires.jsonstream import messages
 from trunkline.wires.jsonstream.drive_connection import READY_SECONDS, Connection
-from trunkline.wires.jsonstream.drive_program import REST_SECONDS, Launched, Program, Relaunch
+from trunkline.wires.jsonstream.drive_program import Launched, Program, Relaunch
 from trunkline.wires.jsonstream.drive_turn import End, TurnAccount
 
 __all__ = ["READY_SECONDS", "Connection", "DrivenConversation", "Launched", "Relaunch", "Timing"]

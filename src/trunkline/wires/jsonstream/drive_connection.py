@@ -11,9 +11,7 @@
 - Nothing can be sent before `ready`: there is no connection before that.
 - Reading is pulled. A program that floods waits for its reader, and no queue grows; what it prints besides the
   protocol (banners, warnings, half lines) is told apart and never fatal.
-- Writing never blocks. What a program does not read is held up to a limit; then it counts as failed.
-- It ends as a tree: standard input is closed, it gets a while to leave, then it is killed with all that it started.
-- Texts of errors end with the last words of its standard error, in which the secrets of its environment are masked.
+- How it is started, written to and ended is `wires.driven_process`.
 """
 
 from __future__ import annotations
@@ -21,18 +19,13 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import signal
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Self
 
 from trunkline.base import jsontext
-from trunkline.base.cutting import cut_between_words
-from trunkline.base.process import SpawnError
-from trunkline.base.process_async import AsyncChild, spawn_async
-from trunkline.base.redact import Redactor
-from trunkline.base.values import Value
 from trunkline.core.faults import AgentFailed, AgentTimeout, ConfigError, Fault, LocalProtocolError
+from trunkline.wires.driven_process import CLOSE_SECONDS, DrivenProcess, ProgramEnding
 from trunkline.wires.jsonstream import codec, messages
 from trunkline.wires.jsonstream.drive_turn import Heard
 
@@ -40,19 +33,6 @@ from trunkline.wires.jsonstream.drive_turn import Heard
 READY_SECONDS = 30.0
 #: How long a program may live on after it has said why it cannot work.
 FATAL_SECONDS = 2.0
-#: How long a program may take to leave after its input was closed; the protocol's own agents need a fraction.
-CLOSE_SECONDS = 2.0
-#: What is left to one that did not leave, between SIGTERM and SIGKILL.
-TERM_SECONDS = 0.1
-#: How long a program that has closed its output may take to end as well.
-EXIT_SECONDS = 0.3
-#: What is repeated of standard error in an error: enough for the end of a stack trace.
-STDERR_LINES = 10
-STDERR_CHARS = 2000
-#: Of one line that is no message, until the secrets are out of it: far more than is shown.
-NOISE_BYTES = 1 << 14
-#: What is kept of lines that are no protocol, for a program that fails before `ready` and says why on the wrong stream.
-_KEPT_NOISE = 5
 
 #: The major version that we speak. A minor one adds, and takes nothing away (the protocol document, section 6).
 MAJOR_VERSION = 0
@@ -60,38 +40,19 @@ MAJOR_VERSION = 0
 _CONTENT_SINCE = (0, 1, 11)
 
 _VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?")
-#: Exit codes above this are signals: 128 + n.
-_SIGNAL_EXIT = 128
-
-
-class ProgramEnding(Value):
-    """How a program ended. `how` is for people, and `last_words` the end of its standard error."""
-
-    code: int
-    how: str
-    last_words: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.how}.{self.last_words}"
 
 
 class Connection:
     """One running program that has said `ready`. Made by `start`; must be closed, or used as a context manager."""
 
-    def __init__(self, child: AsyncChild, name: str, env: Mapping[str, str] | None, max_line: int) -> None:
-        self.name = name
+    def __init__(self, process: DrivenProcess, max_line: int) -> None:
         self.ready = messages.Ready("", messages.Capabilities(False, False, False))
         """What it said of itself."""
-        self._child = child
-        self._env = env
+        self._process = process
         self._max_line = max_line
         self._reader = codec.EventReader(max_line)
         self._reading = asyncio.Lock()
         self._inbox: deque[Heard] = deque()
-        self._silent = False
-        self._stderr = child.keep_stderr_tail()
-        self._noise: deque[bytes] = deque(maxlen=_KEPT_NOISE)
-        self._closing: asyncio.Task[None] | None = None
         # Ours alone among all ids that the program has seen, also in a session that it resumes.
         self._id_prefix = os.urandom(4).hex()
         self._asked = 0
@@ -115,11 +76,7 @@ class Connection:
             AgentFailed: it ended before it was ready.
             AgentTimeout: it was not ready in time.
         """
-        try:
-            child = await spawn_async(argv, cwd=cwd, env=env, stdin="pipe")
-        except SpawnError as error:
-            raise ConfigError(f"The agent cannot be started: {error.message}.", hint=_sentence(error.hint)) from error
-        connection = cls(child, name or os.path.basename(argv[0]), env, max_line)
+        connection = cls(await DrivenProcess.start(argv, cwd=cwd, env=env, name=name), max_line)
         try:
             await connection._await_ready(ready_seconds)
             connection._check_version()
@@ -129,9 +86,14 @@ class Connection:
         return connection
 
     @property
+    def name(self) -> str:
+        """What the program is called."""
+        return self._process.name
+
+    @property
     def pid(self) -> int:
         """The program's process number."""
-        return self._child.pid
+        return self._process.pid
 
     @property
     def session_id(self) -> str | None:
@@ -147,7 +109,7 @@ class Connection:
     @property
     def usable(self) -> bool:
         """Whether it runs and reads, as far as the loop has seen."""
-        return self._child.returncode is None and not self._child.stdin_broken and not self._silent
+        return self._process.usable
 
     # What we say.
 
@@ -182,12 +144,7 @@ class Connection:
 
     async def is_reading(self) -> bool:
         """Whether the program has taken what it was sent, all but a pipe's fill."""
-        try:
-            async with asyncio.timeout(0):
-                await self._child.drain()
-        except TimeoutError:
-            return False
-        return True
+        return await self._process.is_reading()
 
     # What the program says.
 
@@ -197,11 +154,11 @@ class Connection:
         Events, noise, and faults for events that break the protocol. Safe to cancel.
         """
         async with self._reading:
-            while not self._inbox and not self._silent:
-                data = await self._child.read_stdout()
-                if not data:
-                    self._silent = True
+            while not self._inbox:
+                data = await self._process.read()
                 self._inbox.extend(self._reader.feed(data) if data else self._reader.finish())
+                if not data:
+                    break
         items = list(self._inbox)
         self._inbox.clear()
         return items
@@ -220,24 +177,12 @@ class Connection:
                     break
 
     async def look(self) -> bool:
-        """`usable`, with what has happened by now: the loop needs two rounds to see the end of a process."""
-        for _ in range(2):
-            await asyncio.sleep(0)
-        return self.usable
+        """`usable`, with what has happened by now."""
+        return await self._process.look()
 
     async def ending(self) -> ProgramEnding:
         """How it ended. One that closed its output and lives on is ended here."""
-        forced = False
-        try:
-            async with asyncio.timeout(EXIT_SECONDS):
-                await self._child.wait()
-                await self._child.drained()
-        except TimeoutError:
-            forced = self._child.returncode is None
-            await self._child.stop(TERM_SECONDS)
-        code = self._child.returncode or 0
-        how = "it closed its output and had to be ended" if forced else _how_it_ended(code)
-        return ProgramEnding(code, how, self._last_words())
+        return await self._process.ending()
 
     # The end.
 
@@ -246,13 +191,11 @@ class Connection:
 
         Goes on when the caller is cancelled.
         """
-        if self._closing is None:
-            self._closing = asyncio.create_task(self._close(seconds), name=f"close {self.name}")
-        await asyncio.shield(self._closing)
+        await self._process.close(seconds)
 
     async def kill(self) -> None:
         """End it at once, with all that it started. May be called again; goes on when the caller is cancelled."""
-        await self._child.close()
+        await self._process.kill()
 
     async def __aenter__(self) -> Self:
         return self
@@ -277,18 +220,18 @@ class Connection:
                             scope.reschedule(asyncio.get_running_loop().time() + FATAL_SECONDS)
         except TimeoutError:
             if refusal is None:
-                late = f"`{self.name}` did not say `ready` within {seconds:g} s.{self._last_words()}"
+                late = f"`{self.name}` did not say `ready` within {seconds:g} s.{self._process.last_words()}"
                 raise AgentTimeout(late) from None
         if refusal is not None:
-            raise _refused(self._redacted(refusal.error.message), refusal.error)
+            raise _refused(self._process.redacted(refusal.error.message), refusal.error)
         ending = await self.ending()
         raise AgentFailed(f"`{self.name}` ended before it was ready: {ending}")
 
     def _note_before_ready(self, item: Heard) -> messages.Error | None:
         if isinstance(item, codec.Noise):
-            self._noise.append(cut_between_words(item.line.decode("utf-8", "replace"), NOISE_BYTES).encode())
+            self._process.keep_noise(item.line.decode("utf-8", "replace"))
         elif isinstance(item, Fault):
-            self._noise.append(str(item).encode("utf-8", "replace"))
+            self._process.keep_noise(str(item))
         return item if isinstance(item, messages.Error) else None
 
     def _check_version(self) -> None:
@@ -305,53 +248,10 @@ class Connection:
                 f"A command of {len(line) - 1} bytes is longer than the limit of {self._max_line} bytes.",
                 hint="Put long text into a file and name the file.",
             )
-        if not self.usable:
-            raise AgentFailed(f"`{self.name}` has ended, or closed its input.")
-        try:
-            self._child.write(line)
-        except BufferError as error:
-            raise AgentFailed(f"`{self.name}` does not read its input: {error}.") from None
-
-    async def _close(self, seconds: float) -> None:
-        self._child.close_stdin()
-        # Nobody listens any more; but a program that still has something to say must be able to, or it could not leave.
-        self._silent = True
-        try:
-            async with asyncio.timeout(seconds):
-                async with self._reading:
-                    while await self._child.read_stdout():
-                        pass
-                await self._child.wait()
-        except TimeoutError:
-            await self._child.stop(TERM_SECONDS)
-        finally:
-            await self._child.close()
-
-    def _last_words(self) -> str:
-        words = self._stderr.text() or b"\n".join(self._noise).decode("utf-8", "replace").strip()
-        if not words:
-            return ""
-        # Masked before it is cut: half a secret would not be recognised.
-        lines = self._redacted(words).splitlines()
-        return " Its last words:\n" + "\n".join(lines[-STDERR_LINES:])[-STDERR_CHARS:]
-
-    def _redacted(self, text: str) -> str:
-        return Redactor.from_environ(os.environ if self._env is None else self._env).text(text)
+        self._process.write(line)
 
 
 def _refused(text: str, error: messages.ErrorBody) -> Fault:
     """The fault of a program that says why it cannot begin."""
     kind = ConfigError if error.code == "config_error" else AgentFailed
     return kind(text or "The agent cannot begin, and does not say why.", retryable=error.retryable)
-
-
-def _how_it_ended(code: int) -> str:
-    try:
-        name = signal.Signals(code - _SIGNAL_EXIT).name
-    except ValueError:
-        return f"exit code {code}"
-    return f"ended by signal {name}, exit code {code}"
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."

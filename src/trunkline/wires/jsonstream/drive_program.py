@@ -11,24 +11,15 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from trunkline.base import backoff, shapes
+from trunkline.base import shapes
 from trunkline.base.values import Value
 from trunkline.base.vocabulary import Mode
 from trunkline.core.faults import AgentFailed, ConfigError, Fault, Unsupported
+from trunkline.wires.driven_process import REST_SECONDS, Deaths
 from trunkline.wires.jsonstream import messages
 from trunkline.wires.jsonstream.drive_connection import Connection
 
 logger = logging.getLogger(__name__)
-
-#: Deaths that cost nothing: one is an accident, and the next turn starts the program at once.
-FREE_DEATHS = 1
-#: After the next one, without an ended turn between them, it is left alone for so long; after each more, twice as long.
-FIRST_REST_SECONDS = 0.25
-#: However many there are: whoever has mended the program does not wait longer than this. One that lived as long has not
-#: died of its start.
-REST_SECONDS = 30.0
-#: Waits that the user is told of.
-TOLD_SECONDS = 1.0
 
 
 class Launched(Value):
@@ -72,11 +63,7 @@ class Program:
         self._what_happened = ""
         self._settling: asyncio.Task[None] | None = None
         self._closed = False
-        self._deaths = 0
-        """In a row, without an ended turn between them."""
-        self._rest_seconds = rest_seconds
-        self._rest_until = 0.0
-        self._started = 0.0
+        self._deaths = Deaths(rest_seconds)
         self._adopt(launched)
 
     # Changes: told to the process that there is, and to every later one.
@@ -112,10 +99,7 @@ class Program:
     @property
     def resting(self) -> str:
         """What to tell a user who has to wait until it is started again; empty if that is not worth a word."""
-        left = self._rest_until - self._loop.time()
-        if self._connection is not None or left < TOLD_SECONDS:
-            return ""
-        return f"The program has died {self._deaths} times in a row; it is started again in {left:.0f} s."
+        return "" if self._connection is not None else self._deaths.told
 
     async def connected(self) -> Connection:
         """A process to talk to: the one there is, or a new one. One that keeps dying is waited for.
@@ -147,14 +131,12 @@ class Program:
         self._connection = None
         self._what_happened = what_happened
         if its_fault:
-            if self._loop.time() - self._started >= REST_SECONDS:
-                self._deaths = 0
-            self._count_death()
+            self._deaths.died()
         self.settle_by(connection.kill(), f"end {connection.name}")
 
     def has_proved_itself(self) -> None:
         """It has ended a turn as it should."""
-        self._deaths = 0
+        self._deaths.forget()
 
     def settle_by(self, work: Awaitable[None], name: str) -> None:
         """Do something in the background that the next turn waits for."""
@@ -180,17 +162,17 @@ class Program:
     async def _launch(self) -> Launched:
         if self._relaunch is None or self._is_closed():
             raise AgentFailed("The program has ended and is not started again.")
-        await asyncio.sleep(self._rest_until - self._loop.time())
+        await self._deaths.rest()
         try:
             return await self._relaunch(self.session_id)
         except Fault:
-            self._count_death()
+            self._deaths.failed()
             raise
 
     def _adopt(self, launched: Launched) -> None:
         """Go on with a process that has just been started: tell it what it cannot know."""
         connection = self._connection = launched.connection
-        self._started = self._loop.time()
+        self._deaths.started()
         self.session_id = connection.session_id or self.session_id
         self.notices += launched.notices
         if connection.version is None:
@@ -216,11 +198,6 @@ class Program:
         if self._connection is not None and self._connection.usable:
             self._connection.send(command)
             self.unanswered += 1
-
-    def _count_death(self) -> None:
-        self._deaths += 1
-        rest = backoff.delay(self._deaths - FREE_DEATHS, FIRST_REST_SECONDS, self._rest_seconds)
-        self._rest_until = self._loop.time() + rest
 
     def _is_closed(self) -> bool:
         return self._closed
