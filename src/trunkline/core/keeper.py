@@ -107,6 +107,13 @@ class SessionKeeper(Protocol):
     def is_shared(self) -> bool:
         """Whether others can answer what this client cannot be asked. If not, that is denied."""
 
+    def check_may_ask(self) -> None:
+        """See that the client may have something done, and not only look: for what needs no session.
+
+        Raises:
+            Forbidden: it may not.
+        """
+
     async def agents(self) -> Sequence[OfferedAgent]:
         """The agents, the one to take where none is named first; then the models of this machine."""
 
