@@ -171,8 +171,8 @@ class Sessions:
         """Have it answered."""
         return session.submit(message)
 
-    def stop(self, session: Session) -> None:
-        session.stop(self.person)
+    def stop(self, session: Session, turn: int) -> None:
+        session.stop(self.person, turn)
 
     async def leave(self, session: Session) -> None:
         """It stays, as in an exchange."""

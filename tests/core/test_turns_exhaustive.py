@@ -73,9 +73,11 @@ class World:
     def moves(self) -> Iterator[str]:
         if self.sent < self.messages:
             yield from ("message", "empty message")
-        yield from ("stop", "close", "mode yolo", "mode default")
+        yield from ("stop", "stop this", "close", "mode yolo", "mode default")
         for call in ("a", "b"):
             yield from (f"approve {call}", f"always {call}", f"deny {call}")
+        if self.turns.queue:
+            yield "stop that"
         if self.owed:
             yield from ("told", "untold")
         if self.agent_turn:
@@ -100,7 +102,11 @@ class World:
                     if turns.state is not State.CLOSED:
                         raise Violation("a message was refused without an end") from None
             case "stop":
-                self.take(turns.stop())
+                before = turns.state
+                only = {"this": turns.turn, "that": turns.queue[-1].number if turns.queue else 0}.get(call)
+                self.take(turns.stop(only=only))
+                if call == "that" and turns.state is not before:
+                    raise Violation("the wrong turn is stopped")
             case "close":
                 self.take(turns.close())
             case "mode":
@@ -258,7 +264,7 @@ class World:
         machine.policy = _shallow(self.turns.policy)
         machine.policy.grants = dict(self.turns.policy.grants)
         machine._turn = _copied(self.turns._turn) if self.turns._turn else None
-        machine._queue = deque(_copied(turn) for turn in self.turns._queue)
+        machine.queue = deque(_copied(turn) for turn in self.turns.queue)
         return other
 
     def key(self) -> object:
@@ -269,7 +275,7 @@ class World:
         owed = tuple(call for number, call in self.owed if turn and turn.calls.get(call) is CallState.DENYING)
         calls = frozenset((call, where) for (number, call), where in self.calls.items() if number == self.agent_turn)
         asked = frozenset(call for _, call in self.asked)
-        queue = tuple((waiting.dropped, waiting.refusal is None) for waiting in machine._queue)
+        queue = tuple((waiting.dropped, waiting.refusal is None) for waiting in machine.queue)
         policy = (machine.policy.mode, frozenset(machine.policy.grants))
         outside = (self.sent, bool(self.agent_turn), bool(self.cancelling), owed, asked, calls)
         return (machine.state, machine.closing, policy, inside, queue, outside)
@@ -334,8 +340,8 @@ def test_no_interleaving_of_three_messages_breaks_a_promise_within_eight_moves()
 
 
 class ForgetsPendingOnStop(Turns):
-    def stop(self, why: str = STOPPED) -> list[Action]:
-        return [action for action in super().stop(why) if isinstance(action, Cancel)]
+    def stop(self, why: str = STOPPED, only: int | None = None) -> list[Action]:
+        return [action for action in super().stop(why, only) if isinstance(action, Cancel)]
 
 
 class EndsTwice(Turns):
@@ -350,8 +356,13 @@ class NeverEndsAfterCrash(Turns):
 
 
 class LosesTheQueueOnStop(Turns):
-    def stop(self, why: str = STOPPED) -> list[Action]:
-        self._queue.clear()
+    def stop(self, why: str = STOPPED, only: int | None = None) -> list[Action]:
+        self.queue.clear()
+        return super().stop(why, only)
+
+
+class StopsEverybodyElsesToo(Turns):
+    def stop(self, why: str = STOPPED, only: int | None = None) -> list[Action]:
         return super().stop(why)
 
 
@@ -386,6 +397,7 @@ class AcknowledgesDenialsTwice(Turns):
         EndsTwice,
         NeverEndsAfterCrash,
         LosesTheQueueOnStop,
+        StopsEverybodyElsesToo,
         ModeDoesNotRelease,
         IgnoresRequestsWhileEnding,
         TakesLateWords,

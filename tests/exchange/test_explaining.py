@@ -47,6 +47,16 @@ def test_the_fault_of_one_turn_is_not_the_cause_of_the_next_ones_end() -> None:
     assert found.turns[-1].cause == "It was stopped."
 
 
+def test_who_withdraws_a_message_that_waits_has_not_stopped_the_turn_in_progress() -> None:
+    whole = [(1, STARTED), (0, events.StopAsked("cleo", ("m2",))), (1, events.TurnEnded("cancelled"))]
+    envelopes = [Envelope("s", number, turn, number / 10, event) for number, (turn, event) in enumerate(whole, 1)]
+    found = explained(ABOUT, envelopes, (), ())
+    assert found.turns[-1].cause == "It was stopped."
+    assert [(each.who, each.text) for each in found.timeline if each.kind == "stopped"] == [
+        ("cleo", "withdrew 1 of the waiting messages")
+    ]
+
+
 def test_a_turn_in_progress_is_told_as_such() -> None:
     (turn,) = story(STARTED, events.TextDelta("So ")).turns
     assert (turn.outcome, turn.ended_at, turn.cause) == ("running", None, "Turn 1 is in progress.")

@@ -194,3 +194,42 @@ async def test_the_time_of_a_turn_does_not_pass_while_one_of_two_calls_waits(tmp
             live.session.answer(call_id, Approve(), "ana")
             await live.session.settled()
             assert (live._clock is not None) is runs
+
+
+async def test_a_message_that_was_withdrawn_is_not_answered_after_a_restart(tmp_path: Path) -> None:
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "tool t1")
+        await life.pending()
+        kept, withdrawn = await life.say(live, "say kept"), await life.say(live, "say withdrawn", id="m")
+        live.session.stop("ana", withdrawn)
+        assert await life.say(live, "say withdrawn", id="m") == withdrawn
+    async with world.living() as life:
+        live = await life.open()
+        assert live.session.latest == kept
+        await live.decide(await life.pending(), Approve(), "ana")
+        await life.rest(live)
+    assert agent.heard == ["tool t1", "say kept"]
+
+
+async def test_a_process_that_dies_before_the_row_knows_leaves_the_withdrawal_in_the_log(tmp_path: Path) -> None:
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
+    database = world.simulate()
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "tool t1")
+        await life.pending()
+        turn = await life.say(live, "say withdrawn")
+        await live.written()
+        live.session.stop("ana", turn)
+        live.session.flush()
+        database.crash()
+    async with world.living() as life:
+        assert await life.switchboard.messages.waiting("s1") == []
+        live = await life.open()
+        live.session.stop("ana")
+        await life.rest(live)
+    assert agent.heard == ["tool t1"]

@@ -82,8 +82,8 @@ class ChatTurn:
         self._why = self._why or why
         self._stopped_by = self._stopped_by or by
         self.stopping.set()
-        if self._session is not None:
-            self._session.stop(self._stopped_by)
+        if self._session is not None and self._view is not None:
+            self._session.stop(self._stopped_by, self._view.turn)
 
     def leave(self, why: str) -> None:
         """End it soon, but not what the agent does: `run` raises `Left`. If that does not have the message yet, `stop`
@@ -163,7 +163,7 @@ class ChatTurn:
         if any(isinstance(each.event, TurnEnded) and each.event.outcome == "unknown" for each in past):
             return None
         view = self._view = self._new_view()
-        view.turn, view.begun = kept.turn, kept.turn > 0
+        view.turn, view.begun = kept.turn or session.turn_of(self.note.inbound.id), kept.turn > 0
         view.asks = False
         view.show(past)
         view.asks = True
@@ -242,7 +242,7 @@ class ChatTurn:
         try:
             self._session = session
             if self.stopping.is_set() and not self._leaving.is_set():
-                session.stop(self._stopped_by)
+                session.stop(self._stopped_by, view.turn)
             await self._over(view)
             # Others may have the session busy for as long as they like.
             await (session.settled() if self._context.opener.shares else session.at_rest())

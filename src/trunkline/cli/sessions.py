@@ -36,8 +36,6 @@ FEWEST_OF_ID = 8
 LONGEST_AGENT = 16
 #: The end of a directory's name, on a terminal.
 LONGEST_PLACE = 24
-#: As much of the first message as anybody reads in a list.
-LONGEST_TITLE = 200
 
 _COLOURS: dict[str, str] = {"you": "cyan", "agent": "green", "failed": "red"}
 
@@ -127,7 +125,7 @@ def _exchange_has_some() -> bool:
 
 def _record(info: SessionInfo, place: str | None) -> dict[str, Any]:
     seen = shelf.glance(info, place)
-    return {**shapes.encode(info), "agent": info.agent, "title": seen.title[:LONGEST_TITLE], "turns": seen.turns}
+    return {**shapes.encode(info), "agent": info.agent, "title": seen.title, "turns": seen.turns}
 
 
 def _print_list(found: list[SessionInfo], wide: bool, place: str | None) -> None:
@@ -147,7 +145,7 @@ def _print_list(found: list[SessionInfo], wide: bool, place: str | None) -> None
             name, agent = printable_line(short[info.id]), table.cut(agent, LONGEST_AGENT)
             directory = _end_of(directory, LONGEST_PLACE)
         times = (when(info.updated), when(info.created)) if wide else (_day(info.updated),)
-        rows.append((name, *times, agent, directory, str(seen.turns), printable_line(seen.title[:LONGEST_TITLE])))
+        rows.append((name, *times, agent, directory, str(seen.turns), printable_line(seen.title)))
     table.show(head, rows, wide=wide)
 
 

@@ -1,42 +1,28 @@
 """The kept sessions as the command line finds them: by id or as `latest`, with advice when there is none.
 
 They are those of this user; with a `place`, those whose logs are in that directory, such as an exchange's.
-What a list shows of each is read from the two ends of its log, so that long sessions cost no more than short ones.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from itertools import islice
 
 from trunkline.base import paths
 from trunkline.base.nearest import near
 from trunkline.base.printable import printable
-from trunkline.base.values import Value
-from trunkline.core.events import Envelope, TurnStarted
 from trunkline.core.faults import SessionHeld, SessionNotFound
 from trunkline.core.log import SessionInfo
-from trunkline.store import logfile, names
+from trunkline.store import names
 from trunkline.store.files import FileStore
+from trunkline.store.glance import SessionGlance
 from trunkline.store.view import SessionView
 
 __all__ = ["LATEST", "SessionGlance", "SessionView", "completions", "glance", "named", "read", "remove", "sessions"]
 
 LATEST = "latest"
 
-#: The first message is among so many records at the beginning, and one of a turn among so many at the end.
-GLANCE_RECORDS = 100
-
 #: So many of the sessions that could be meant are named.
 MOST_NAMED = 5
-
-
-class SessionGlance(Value):
-    """What tells a session from others: its first message, and how many there were."""
-
-    title: str
-    turns: int
 
 
 def sessions(place: str | None = None) -> list[SessionInfo]:
@@ -87,34 +73,7 @@ def read(session: str, place: str | None = None) -> SessionView:
 
 def glance(info: SessionInfo, place: str | None = None) -> SessionGlance:
     """What a session is about, as far as its log can be read."""
-    try:
-        fd = os.open(_log(info.id, place), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return SessionGlance("", 0)
-    try:
-        return _glance(fd)
-    except (OSError, logfile.NotALog):
-        return SessionGlance("", 0)
-    finally:
-        os.close(fd)
-
-
-def _glance(fd: int) -> SessionGlance:
-    def read_at(length: int, offset: int) -> bytes:
-        return os.pread(fd, length, offset)
-
-    header, start = logfile.read_header(fd)
-    end = os.fstat(fd).st_size
-
-    def envelopes(lines: Iterator[tuple[int, bytes]]) -> Iterator[Envelope]:
-        found = (logfile.decode_record(header.session, line) for _, line in islice(lines, GLANCE_RECORDS))
-        return (envelope for envelope in found if envelope is not None)
-
-    first = (envelope.event for envelope in envelopes(logfile.lines_forward(read_at, start, end)))
-    title = next((event.message.text for event in first if isinstance(event, TurnStarted)), "")
-    # Outside turns the number is 0.
-    turns = (envelope.turn for envelope in envelopes(logfile.lines_backward(read_at, start, end)))
-    return SessionGlance(" ".join(title.split()), next(filter(None, turns), 0))
+    return _store(place).glance(info.id)
 
 
 def remove(session: str) -> None:

@@ -234,11 +234,14 @@ class ToolJudged(Event):
 
 
 class StopAsked(Event):
-    """Private: somebody stopped the turn in progress, in a session that several share."""
+    """Private: somebody stopped the turn in progress, in a session that several share. In turn 0: messages alone that
+    waited."""
 
     private: ClassVar[bool] = True
 
     by: str
+    dropped: tuple[str, ...] = ()
+    """The ids of the messages that waited, and are not answered."""
 
 
 class Journaled(Event):

@@ -96,6 +96,14 @@ class Seat(Protocol):
     def set_mode(self, mode: Mode) -> None:
         """Change the approval mode."""
 
+    async def keep_file(self, name: str, data: bytes) -> str:
+        """Keep what a client sent as a file, so that a message can bring it along: gives its path. It is there as long
+        as the session is. Of the name, the ending counts.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+
     async def leave(self) -> None:
         """Free the seat. In an exchange the session goes on; elsewhere it ends with its last client."""
 

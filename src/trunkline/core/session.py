@@ -38,6 +38,7 @@ from trunkline.core.performer import EVENTS_PER_TICK, Performer
 from trunkline.core.recorder import Recorder, Sink
 from trunkline.core.redaction import Redaction
 from trunkline.core.state import OpenTurn, SessionState
+from trunkline.core.turn_record import dropped
 from trunkline.core.turns import BusyPolicy, State, Turns
 
 
@@ -62,6 +63,8 @@ class Session:
         self._redact = redact
         self._agent: Agent | None = None
         self._meter: Meter | None = None
+        self.withdrawn: Callable[[Sequence[UserMessage]], None] = lambda messages: None
+        """Called with messages that waited and are not answered, for somebody who has kept them."""
 
     @classmethod
     async def open(
@@ -143,6 +146,10 @@ class Session:
     def latest(self) -> int:
         """The number of the latest message's turn, which may wait."""
         return self._turns.latest
+
+    def turn_of(self, message_id: str) -> int:
+        """The number of the turn of a message that waits; 0 if none of that id does."""
+        return next((turn.number for turn in self._turns.queue if turn.message.id == message_id), 0)
 
     @property
     def seq(self) -> int:
@@ -279,14 +286,20 @@ class Session:
         """Take back what was granted: later calls need approval again. One that is not there is ignored."""
         self._performer.apply(self._turns.revoke(grant))
 
-    def stop(self, by: str = "") -> None:
+    def stop(self, by: str = "", turn: int | None = None) -> None:
         """Stop the turn in progress and drop the queue. The turn ends within a second; the session lives on.
 
+        With `turn`, that one alone: if it waits, it ends `cancelled` when its place comes; if it is over, nothing.
         `by`: who does, where several may; the log keeps it.
         """
-        if by and self.status in (State.RUNNING, State.AWAITING_APPROVAL):
-            self._recorder.emit(self.turn, StopAsked(by))
-        self._performer.apply(self._turns.stop())
+        ends = self.status in (State.RUNNING, State.AWAITING_APPROVAL) and turn in (None, self.turn)
+        withdrawn = dropped(self._turns.queue, turn)
+        if by and (ends or withdrawn):
+            ids = tuple(message.id for message in withdrawn if message.id is not None)
+            self._recorder.emit(self.turn if ends else 0, StopAsked(by, ids))
+        if withdrawn:
+            self.withdrawn(withdrawn)
+        self._performer.apply(self._turns.stop(only=turn))
 
     def break_off(self, fault: faults.Fault) -> None:
         """End the turn in progress as failed, whatever the agent does. The session lives on."""

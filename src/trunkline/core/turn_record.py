@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 
 from trunkline.core.events import ToolRequested, UserMessage
@@ -49,3 +50,11 @@ class TurnRecord:
                 members[call_id] = None
             else:
                 members.pop(call_id, None)
+
+
+def dropped(queue: Iterable[TurnRecord], only: int | None = None) -> list[UserMessage]:
+    """Drop what waits in a queue, or that turn of it; gives the messages that were to be answered until now."""
+    found = [turn for turn in queue if only in (None, turn.number) and not turn.dropped]
+    for turn in found:
+        turn.dropped = True
+    return [turn.message for turn in found]

@@ -47,7 +47,7 @@ from trunkline.core.events import (
 )
 from trunkline.core.faults import AgentBusy, AgentFailed, Fault, UnknownCall
 from trunkline.core.grants import Grant, grant_for
-from trunkline.core.turn_record import OPEN_CALLS, CallState, TurnRecord
+from trunkline.core.turn_record import OPEN_CALLS, CallState, TurnRecord, dropped
 from trunkline.core.usage import NOTHING_USED, Usage
 
 #: Messages that wait while a turn runs. Those beyond are refused when their turn comes, and only their ids are kept.
@@ -113,8 +113,9 @@ class Turns:
         self._busy = busy
         self._turns = turns_so_far
         self._turn: TurnRecord | None = None
-        self._queue: deque[TurnRecord] = deque()
-        self._queued_chars = 0
+        self.queue: deque[TurnRecord] = deque()
+        """What waits, in order."""
+        self.queued_chars = 0
         self._why = STOPPED
 
     @property
@@ -151,11 +152,12 @@ class Turns:
             return []
         if self.closing:
             refusal = AgentBusy("The session is closing.")
-        elif len(self._queue) >= MAX_QUEUED or self._queued_chars > MAX_QUEUED_CHARS:
-            refusal = AgentBusy(f"Too many messages are waiting: {len(self._queue)}.")
+        elif len(self.queue) >= MAX_QUEUED or self.queued_chars > MAX_QUEUED_CHARS:
+            refusal = AgentBusy(f"Too many messages are waiting: {len(self.queue)}.")
             message = UserMessage("", id=message.id)
-        self._queue.append(self._new(message, refusal))
-        self._queued_chars += len(message.text)
+        self._turns += 1
+        self.queue.append(TurnRecord(self._turns, message, refusal))
+        self.queued_chars += len(message.text)
         return self._next() if self.state is State.IDLE else []
 
     def check_room(self) -> None:
@@ -164,13 +166,13 @@ class Turns:
             raise AgentBusy("The session is closed.")
         if self.state is not State.IDLE and self._busy == "reject":
             raise AgentBusy("The agent is busy with another message.")
-        if len(self._queue) >= MAX_WAITING:
+        if len(self.queue) >= MAX_WAITING:
             raise AgentBusy(f"{MAX_WAITING} messages are waiting: this one was not taken.")
 
     def forget_queue(self) -> None:
         """Leave the messages that wait to somebody else."""
-        self._queue.clear()
-        self._queued_chars = 0
+        self.queue.clear()
+        self.queued_chars = 0
 
     def go_on(self, number: int, message: UserMessage, waiting: Sequence[ToolRequested]) -> list[Action]:
         """Go on with a turn in which an earlier process was asking a person. Before anything else."""
@@ -222,14 +224,11 @@ class Turns:
         self._settle()
         return [Emit(self.turn, ModeChanged(mode, self.policy.workspace)), *released]
 
-    def stop(self, why: str = STOPPED) -> list[Action]:
-        """Stop the turn in progress, and drop the messages behind it. When idle, nothing."""
+    def stop(self, why: str = STOPPED, only: int | None = None) -> list[Action]:
+        """Stop the turn in progress and drop what waits behind it; with `only`, that turn alone. When idle, nothing."""
         turn = self._turn
-        if turn is None:
-            return []
-        for waiting in self._queue:
-            waiting.dropped = True
-        if self.state is State.ENDING:
+        dropped(self.queue, only)
+        if turn is None or self.state is State.ENDING or only not in (None, turn.number):
             return []
         actions: list[Action] = []
         for call_id in (*turn.pending, *turn.denying):
@@ -311,19 +310,15 @@ class Turns:
 
     # How it is done.
 
-    def _new(self, message: UserMessage, refusal: Fault | None) -> TurnRecord:
-        self._turns += 1
-        return TurnRecord(self._turns, message, refusal)
-
     def _move(self, step: Step) -> None:
         self.state = TRANSITIONS[self.state, step]
 
     def _next(self) -> list[Action]:
         """Begin the next message that is to be answered; the ones before it that are not get their two ends."""
         actions: list[Action] = []
-        while self._queue:
-            turn = self._queue.popleft()
-            self._queued_chars -= len(turn.message.text)
+        while self.queue:
+            turn = self.queue.popleft()
+            self.queued_chars -= len(turn.message.text)
             if turn.dropped:
                 actions += self._bracketed(turn, Notice(DROPPED), "cancelled")
             elif turn.refusal is not None:

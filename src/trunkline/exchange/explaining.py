@@ -174,9 +174,11 @@ class _Story:
                 yield "plan", agent, event.words
             case events.TurnEnded():
                 yield "end", agent, self._ended(record, event)
-            case events.StopAsked(by=by):
-                self._stopped_by = by
-                yield "stopped", self._person(by), "stopped the turn"
+            case events.StopAsked(by=by, dropped=dropped):
+                # In turn 0, somebody withdrew messages, and the turn in progress went on.
+                self._stopped_by = by if record.turn else self._stopped_by
+                what = "stopped the turn" if record.turn else f"withdrew {len(dropped) or 1} of the waiting messages"
+                yield "stopped", self._person(by), what
             case events.ModeChanged(mode=mode):
                 yield "mode", "", f"The approval mode is `{mode}`."
             case events.Granted() | events.GrantRevoked():

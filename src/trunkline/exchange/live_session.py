@@ -27,6 +27,7 @@ from trunkline.core.events import (
 )
 from trunkline.core.fault_kinds import of_kind
 from trunkline.core.faults import BudgetExceeded, Fault, SessionNotFound, UnknownCall
+from trunkline.core.keeper import Removed
 from trunkline.core.session import Session
 from trunkline.core.turns import State
 from trunkline.exchange.acts import Act, Acts
@@ -45,8 +46,6 @@ _NOTED = frozenset(
 )
 
 Told = Callable[[Approval], None]
-#: Called when a session was removed.
-Removed = Callable[[], None]
 
 
 class LiveSession:
@@ -95,6 +94,7 @@ class LiveSession:
         if session.turn:
             self._sender = self._now()[1]
         meter.keep, meter.now = self._rows.write, self._now
+        session.withdrawn = self._withdrawn
         session.attach(self)
         self.touch()
 
@@ -140,6 +140,16 @@ class LiveSession:
                 raise SessionNotFound("The session was removed.")
             return self.session.submit(message)
 
+    def answer(self, call_id: str, decision: Decision, by: str) -> None:
+        """Decide on a tool call that waits; the row gets the reason of a denial.
+
+        Raises:
+            UnknownCall: none of that id does.
+        """
+        self.session.answer(call_id, decision, by)
+        if isinstance(decision, Deny) and decision.reason:
+            self._reasons[call_id] = decision.reason
+
     async def decide(self, approval: Approval, decision: Decision, by: str) -> None:
         """Answer an approval. Once this returns, the answer survives the process.
 
@@ -151,12 +161,10 @@ class LiveSession:
         try:
             if self._asked.get(call_id) != approval.digest or self.session.turn != approval.turn:
                 raise UnknownCall("It is no longer waiting for an answer.")
-            self.session.answer(call_id, decision, by)
+            self.answer(call_id, decision, by)
         except UnknownCall:
             await self.written()
             raise AlreadyDecided(await self._approvals.get(approval.id) or approval) from None
-        if isinstance(decision, Deny) and decision.reason:
-            self._reasons[call_id] = decision.reason
         await self.written()
         if isinstance(decision, Deny) and decision.reason:
             await self._approvals.explained(approval.id, decision.reason)
@@ -256,6 +264,11 @@ class LiveSession:
         # In this order: wherever the process dies, one of the two rows tells that the turn has no end yet.
         await self.meter.turn_began(turn)
         await self._messages.began(self.id, turn, message)
+
+    def _withdrawn(self, messages: Sequence[UserMessage]) -> None:
+        """They waited, and are not answered: not after a restart, either."""
+        ids = [message.id for message in messages if message.id is not None]
+        self._rows.write(lambda: self._messages.withdrawn(self.id, ids))
 
     def _now(self) -> tuple[int, str]:
         """The turn in progress, and who sent its message."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from trunkline.base import jsontext
 from trunkline.base.values import Value
-from trunkline.core.events import Envelope, Steered, TurnStarted, UserMessage
+from trunkline.core.events import Envelope, Steered, StopAsked, TurnStarted, UserMessage
 from trunkline.core.ids import new_id
 from trunkline.core.log import EventLog
 from trunkline.store.database import Database, Row, Transaction
@@ -98,6 +98,16 @@ class Messages:
         sql = "UPDATE message SET state = 'begun', turn = ?, text = '' WHERE session = ? AND msg_id = ?"
         await self._database.write(lambda tx: tx.execute(sql, (turn, session, message.id)))
 
+    async def withdrawn(self, session: str, ids: Sequence[str]) -> None:
+        """They are not answered any more. Sending one again does not change that."""
+        sql = "UPDATE message SET state = 'begun', text = '' WHERE session = ? AND msg_id = ?"
+
+        def write(tx: Transaction) -> None:
+            for id in ids:
+                tx.execute(sql, (session, id))
+
+        await self._database.write(write)
+
     async def forget(self, number: int) -> None:
         """It was not accepted after all: sending it again counts as the first time."""
         await self._database.write(lambda tx: tx.execute("DELETE FROM message WHERE number = ?", (number,)))
@@ -130,16 +140,17 @@ def storable(message: UserMessage) -> UserMessage:
 
 
 def begun_in(log: EventLog, queued: Sequence[QueuedMessage]) -> list[tuple[int, UserMessage]]:
-    """Messages in the log whose rows do not say so, with their turns: a process died between the two."""
-    wanted = {each.message.id for each in queued}
-    events = log.read(min(each.seq for each in queued))
-    return [
-        (item.turn, item.event.message)
-        for item in events
-        if isinstance(item, Envelope)
-        and isinstance(item.event, TurnStarted | Steered)
-        and item.event.message.id in wanted
-    ]
+    """Messages that were begun or withdrawn according to the log, and whose rows do not say so, with their turns: a
+    process died between the two."""
+    wanted = {each.message.id: each for each in queued}
+    found: list[tuple[int, UserMessage]] = []
+    for item in log.read(min(each.seq for each in queued)):
+        match item:
+            case Envelope(turn=turn, event=TurnStarted(message=message) | Steered(message=message)):
+                found += [(turn, message)] if message.id in wanted else []
+            case Envelope(event=StopAsked(dropped=ids)):
+                found += [(wanted[id].turn or 0, wanted[id].message) for id in ids if id in wanted]
+    return found
 
 
 def _queued(row: Row) -> QueuedMessage:

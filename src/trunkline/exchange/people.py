@@ -7,6 +7,7 @@ import hmac
 from collections.abc import Iterable
 
 from trunkline.base.values import Value
+from trunkline.core.faults import Forbidden
 from trunkline.exchange.settings import ROLES, PersonSettings, Role
 
 
@@ -19,6 +20,12 @@ class Person(Value):
     def may(self, least: Role) -> bool:
         """Whether this person's role is at least that."""
         return ROLES.index(self.role) >= ROLES.index(least)
+
+    def check(self, least: Role) -> None:
+        """Raise `Forbidden` if it is not."""
+        if not self.may(least):
+            told = f"{self.name} may not do that: it needs the role `{least}`, and yours is `{self.role}`."
+            raise Forbidden(told)
 
 
 #: Anyone on the socket in the exchange's home, which only the user who runs it can open.

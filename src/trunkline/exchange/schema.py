@@ -116,4 +116,10 @@ _TALLY: Step = (
 #: Messages by their age: those whose ids need not be remembered any more are found without a look at the others.
 _OLD_MESSAGES: Step = ("CREATE INDEX message_begun ON message (created_at) WHERE state = 'begun'",)
 
-FORM = Form("exchange", b"TLEX", (_FIRST, _ACTS, _DIGEST, _TALLY, _OLD_MESSAGES))
+#: Sessions for one request only.
+_PASSING: Step = (
+    "ALTER TABLE session ADD COLUMN passing INTEGER NOT NULL DEFAULT 0",
+    "CREATE INDEX session_passing ON session (id) WHERE passing = 1",
+)
+
+FORM = Form("exchange", b"TLEX", (_FIRST, _ACTS, _DIGEST, _TALLY, _OLD_MESSAGES, _PASSING))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.exchange import tally
 from trunkline.store.database import Database, Row, Transaction
 
-#: The most sessions in one list, and the default.
-MOST_LISTED, LISTED = 1000, 100
+#: The most sessions in one list.
+MOST_LISTED = 1000
 #: The longest id that a client may choose: it becomes a file name, and appears in every list.
 LONGEST_ID = 200
 #: The rule for ids, in words.
@@ -26,6 +26,8 @@ class SessionRow(Value):
     by_person: str
     created_at: int
     updated_at: int
+    passing: int = 0
+    """Whether it is there for one request only, and nobody wants it after a restart."""
 
 
 class SessionRows:
@@ -55,6 +57,11 @@ class SessionRows:
             return tx.all(sql, (*values, min(limit, MOST_LISTED)))
 
         return [SessionRow(**row) for row in await self._database.read(read)]
+
+    async def passing(self) -> Sequence[str]:
+        """Those that are there for one request only."""
+        sql = "SELECT id FROM session WHERE passing = 1"
+        return [str(row["id"]) for row in await self._database.read(lambda tx: tx.all(sql))]
 
     async def insert(self, row: SessionRow, turns: int = 0) -> None:
         """One more, which begins with so many turns of another."""

@@ -11,13 +11,13 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Literal
 
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import Agent
 from trunkline.core.events import Envelope, UserMessage
 from trunkline.core.faults import AgentBusy, Fault, SessionDamaged, SessionExists, SessionNotFound, of
 from trunkline.core.ids import new_id
+from trunkline.core.keeper import LISTED, Removed, When
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
 from trunkline.core.turns import State
@@ -27,11 +27,12 @@ from trunkline.exchange.budgets import Budgets
 from trunkline.exchange.crowding import Crowding
 from trunkline.exchange.directory import AgentEntry, Directory
 from trunkline.exchange.doors import Doors
-from trunkline.exchange.live_session import LiveSession, Removed, Told
+from trunkline.exchange.live_session import LiveSession, Told
 from trunkline.exchange.messages import Messages, QueuedMessage, begun_in, storable
-from trunkline.exchange.session_rows import LISTED, SessionRow, SessionRows, checked
+from trunkline.exchange.session_rows import SessionRow, SessionRows, checked
 from trunkline.exchange.tally import Tallies
 from trunkline.exchange.waking import Waking
+from trunkline.store.copying import copy
 from trunkline.store.database import Conflict, Database, DatabaseGone
 from trunkline.store.filelog import FileLog
 from trunkline.store.files import FileStore
@@ -41,8 +42,6 @@ logger = logging.getLogger(__name__)
 
 #: How often to look for unused sessions.
 SWEEP_SECONDS = 30.0
-#: How much of a log is held in memory while it is copied.
-COPIED_BYTES = 1024 * 1024
 
 #: How much of a client's text is repeated in an error.
 SHOWN_CHARS = 80
@@ -50,9 +49,6 @@ SHOWN_CHARS = 80
 #: Why an approval is closed that outlived its process. A secret in a call is not in the log.
 CANNOT_CONTINUE = "The exchange ended before there was an answer, and this agent cannot continue a turn after that."
 CANNOT_RUN = "The exchange ended before there was an answer, and a secret that the call needs was not kept."
-
-#: What happens to a message that arrives during a turn.
-When = Literal["queue", "steer", "reject"]
 
 
 class Switchboard:
@@ -77,8 +73,9 @@ class Switchboard:
         self.acts = Acts(database, clock)
         self.budgets = budgets
         self._rows = SessionRows(database, clock)
-        self._store = FileStore(sessions)
-        self._tallies = Tallies(database, self._store)
+        self.store = FileStore(sessions)
+        """The logs, and the files that clients have brought."""
+        self._tallies = Tallies(database, self.store)
         self._redactor = redactor
         self._clock = clock
         self.evict_seconds = evict_seconds
@@ -104,6 +101,9 @@ class Switchboard:
                 if agent in self.directory and id not in self._live:
                     count = self.budgets.meter(agent, id).catch_up
                     waiting |= {id} if await self._tallies.left_open(id, count) else set()
+        for id in await self._rows.passing():
+            # Whoever it was opened for went with the last process.
+            await self.remove(id)
         self._waking.begin(waiting)
         if wait:
             await self._waking.over()
@@ -119,9 +119,16 @@ class Switchboard:
         self._live.clear()
 
     async def open(
-        self, agent: str, session_id: str | None = None, *, workspace: str | None = None, by: str = ""
+        self,
+        agent: str,
+        session_id: str | None = None,
+        *,
+        workspace: str | None = None,
+        by: str = "",
+        passing: bool = False,
     ) -> LiveSession:
-        """A new session with an agent, or the existing one with that id.
+        """A new session with an agent, or the existing one with that id. `passing`: whoever opens it removes it; if it
+        comes to a restart before that, it is removed then.
 
         Raises:
             UnknownAgent: there is no such agent.
@@ -138,7 +145,7 @@ class Switchboard:
                     raise SessionExists(f"Session `{id[:SHOWN_CHARS]}` is with the agent `{row.agent}`.")
                 if row is None:
                     place = await entry.place(workspace)
-                    row = SessionRow(id, agent, place, by, self._clock(), self._clock())
+                    row = SessionRow(id, agent, place, by, self._clock(), self._clock(), int(passing))
                     return await self._begin(entry, row)
                 return await self._woken(entry, row)
 
@@ -208,7 +215,7 @@ class Switchboard:
                     await live.close()
                 # The log first: then an interrupted removal can be repeated. A new session sets a damaged one aside.
                 with suppress(SessionNotFound, SessionDamaged):
-                    await asyncio.to_thread(self._store.remove, session_id)
+                    await asyncio.to_thread(self.store.remove, session_id)
                 await self._rows.delete(session_id)
 
         await self._doors.whole(remove())
@@ -229,7 +236,7 @@ class Switchboard:
         live = self._live.get(session_id)
         if live is not None:
             live.session.flush()
-        return self._store.peek(session_id)
+        return self.store.peek(session_id)
 
     async def adopt(self, agent: str, workspace: str, by: str, events: Iterator[Envelope]) -> SessionRow:
         """A new session that starts with these events, in a new log. It is woken when it is first used.
@@ -239,9 +246,9 @@ class Switchboard:
         """
         now = self._clock()
         row = SessionRow(new_id(), agent, workspace, by, now, now)
-        log = await asyncio.to_thread(self._store.create, row.id, workspace, agent)
+        log = await asyncio.to_thread(self.store.create, row.id, workspace, agent)
         try:
-            turns = await asyncio.to_thread(_copy, events, log)
+            turns = await asyncio.to_thread(copy, events, log)
             await log.sync()
             await self._rows.insert(row, turns)
         except BaseException:
@@ -406,8 +413,8 @@ class Switchboard:
         if resume:
             # A process may have died between the row and the log.
             with suppress(SessionNotFound):
-                return self._store.open(row.id), False
-        return self._store.create(row.id, row.workspace, entry.name), True
+                return self.store.open(row.id), False
+        return self.store.create(row.id, row.workspace, entry.name), True
 
     async def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
@@ -434,16 +441,3 @@ class Switchboard:
 def _check_free(live: LiveSession, when: When) -> None:
     if when == "reject" and live.session.status is not State.IDLE:
         raise AgentBusy("The agent is busy with another message.")
-
-
-def _copy(events: Iterator[Envelope], log: FileLog) -> int:
-    """Gives the last turn of them."""
-    held = turns = 0
-    for envelope in events:
-        turns = max(turns, envelope.turn)
-        held += log.append(envelope)
-        if held >= COPIED_BYTES:
-            log.flush()
-            held = 0
-    log.flush()
-    return turns

@@ -9,19 +9,24 @@ a `Gap`.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from trunkline.base import paths
 from trunkline.core.faults import ConfigError, SessionDamaged, SessionExists, SessionNotFound
+from trunkline.core.ids import new_id
 from trunkline.core.log import SessionInfo
 from trunkline.store import locks, logfile, names, view
 from trunkline.store.filelog import FileLog
+from trunkline.store.glance import SessionGlance, glance
 from trunkline.store.logfile import CHUNK, Header, NotALog
 from trunkline.store.view import SessionView
 
-_ENDING = ".log"
+_ENDING, _FILES = ".log", ".files"
+#: What may end the name of a file that a client brought.
+_ENDINGS = re.compile(r"\.[A-Za-z0-9]{1,10}")
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
 
 
@@ -98,6 +103,10 @@ class FileStore:
         _check_id(found.info.id, session)
         return found
 
+    def glance(self, session: str) -> SessionGlance:
+        """What it is about, for a list; nothing, if it cannot be read."""
+        return glance(self._path(session))
+
     def remove(self, session: str) -> None:
         """Forget a session for good.
 
@@ -109,9 +118,34 @@ class FileStore:
         """
         held = self.open(session)
         try:
+            import shutil  # hardly ever needed, and an agent's start is short
+
+            shutil.rmtree(self.files_of(session), ignore_errors=True)
             os.unlink(self._path(session))
         finally:
             held.close()
+
+    def keep_file(self, session: str, name: str, data: bytes) -> str:
+        """Keep a file that was brought to a session, for as long as that is; gives its path.
+
+        `name` says what it is: of it, the ending stays.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        directory = self.files_of(session)
+        ending = os.path.splitext(name)[1]
+        path = os.path.join(directory, new_id() + (ending if _ENDINGS.fullmatch(ending) else ""))
+        with _explained(path):
+            paths.ensure_dir(directory)
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, locks.PRIVATE_FILE)
+            with open(fd, "wb") as file:
+                file.write(data)
+        return path
+
+    def files_of(self, session: str) -> str:
+        """The directory of the files that were brought to a session."""
+        return os.path.join(self._directory, names.file_name(session) + _FILES)
 
     def latest(self, workspace: str, agent: str | None = None) -> str:
         """The session used last in a directory; with `agent`, that agent's, unless there are only others'."""

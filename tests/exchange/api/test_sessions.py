@@ -11,7 +11,7 @@ from tests.exchange.api_world import world
 from tests.support.loop import until
 from trunkline.core.events import TurnEnded
 from trunkline.exchange.api.endpoint import MAX_BODY
-from trunkline.exchange.api.sessions import MAX_FILES
+from trunkline.exchange.reach import MAX_FILES
 from trunkline.exchange.session_rows import LONGEST_ID
 from trunkline.exchange.settings import AgentBudget
 

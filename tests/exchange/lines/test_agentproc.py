@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 from tests.support.attached import asking, client, echo, exchange
+from tests.support.loop import until
 from trunkline.base import shapes
 from trunkline.base.attach import STOP, AttachEnding, AttachHeader
 from trunkline.core.agent import Approve
-from trunkline.core.events import Envelope, TurnEnded, UserMessage
+from trunkline.core.events import Envelope, Event, StopAsked, TurnEnded, UserMessage
+from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.messages import QueuedMessage
 from trunkline.exchange.settings import AgentBudget
 from trunkline.wires.agentproc.messages import TurnRequest
@@ -78,20 +81,30 @@ async def test_a_turn_whose_bridge_leaves_goes_on(tmp_path: Path) -> None:
         assert live.session.state.open_turns == {}
 
 
-async def test_a_stop_leaves_others_their_turn_and_ends_the_bridges_own_when_it_begins(tmp_path: Path) -> None:
+async def test_a_stop_leaves_others_their_turn_and_withdraws_the_message_of_the_bridge(tmp_path: Path) -> None:
     async with exchange(tmp_path, a=asking(tmp_path)) as running:
         live = await running.switchboard.open("a", "s")
         await running.switchboard.submit(live, UserMessage("Theirs", sender="ana"))
+        await until(lambda: live.session.waiting)
+        withdrawn: list[str] = []
         async with client(running, header(TurnRequest("Mine", session_id="s"), resume="s")) as bridge:
             bridge.writer.write(b"\n" + STOP + b"\n")
-            while not await running.switchboard.messages.waiting("s"):
-                pass
-            while not (rows := await running.switchboard.approvals.found("pending")):
-                pass
-        await live.decide(rows[0], Approve(), "ana")
+            while not withdrawn:
+                withdrawn = [
+                    id for event in _events(running, "s") if isinstance(event, StopAsked) for id in event.dropped
+                ]
+                await asyncio.sleep(0)
+        await live.written()
+        assert await running.switchboard.messages.waiting("s") == []
+        (row,) = await running.switchboard.approvals.found("pending")
+        await live.decide(row, Approve(), "ana")
         await live.session.at_rest()
-        events = [item.event for item in running.switchboard.peek("s").records if isinstance(item, Envelope)]
-        assert [event.outcome for event in events if isinstance(event, TurnEnded)] == ["success", "cancelled"]
+        outcomes = [event.outcome for event in _events(running, "s") if isinstance(event, TurnEnded)]
+        assert outcomes == ["success", "cancelled"]
+
+
+def _events(running: Exchange, session: str) -> list[Event]:
+    return [item.event for item in running.switchboard.peek(session).records if isinstance(item, Envelope)]
 
 
 async def test_other_peoples_turns_are_not_told_to_a_bridge(tmp_path: Path) -> None:

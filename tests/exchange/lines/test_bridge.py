@@ -14,8 +14,8 @@ from tests.support.attached import asking, client, echo, exchange, recorded
 from tests.support.chat_platform import ME, MemoryPlatform
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.attach import AttachHeader
-from trunkline.core.agent import Approve
-from trunkline.core.events import Envelope, StopAsked, ToolAnswered, TurnStarted
+from trunkline.core.agent import Approve, Deny
+from trunkline.core.events import Envelope, StopAsked, ToolAnswered, TurnEnded, TurnStarted, UserMessage
 from trunkline.core.faults import ConfigError
 from trunkline.exchange.budgets import SessionMeter
 from trunkline.exchange.exchange import Exchange
@@ -179,6 +179,36 @@ async def test_who_writes_answers_and_stops_in_a_chat_is_told_apart(
             f"telegram:{ana}",
             f"telegram:{ben}",
         }
+
+
+async def test_a_stop_in_a_chat_withdraws_its_own_message_and_leaves_others_their_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with exchange(tmp_path, a=asking(tmp_path)) as running:
+        async with served(running, monkeypatch, MemoryPlatform()) as platform:
+            platform.says("Go", at=None)
+            await until(lambda: bool(asked_in(platform)))
+            (row,) = await running.switchboard.rows()
+            live = await running.switchboard.find(row.id)
+            live.session.stop("cleo")
+            await live.session.at_rest()
+            theirs = await running.switchboard.submit(live, UserMessage("Theirs", sender="cleo"))
+            await until(lambda: bool(live.session.waiting))
+            platform.says("Mine", at=None, id="mine")
+            await until(lambda: live.session.latest > theirs)
+            platform.says("/stop", at=None, id="stop")
+            await until(lambda: live.session.turn_of("mine") > 0 and bool(_withdrawn(running, row.id)))
+            assert live.session.turn == theirs
+            live.session.answer(live.session.waiting[0].call_id, Deny("no"), "cleo")
+            await live.session.at_rest()
+        ends = [each.event for each in running.switchboard.peek(row.id).records if isinstance(each, Envelope)]
+        outcomes = [each.outcome for each in ends if isinstance(each, TurnEnded)]
+        assert outcomes == ["cancelled", "success", "cancelled"]
+
+
+def _withdrawn(running: Exchange, session: str) -> list[str]:
+    found = [each.event for each in running.switchboard.peek(session).records if isinstance(each, Envelope)]
+    return [id for event in found if isinstance(event, StopAsked) for id in event.dropped]
 
 
 async def test_without_an_agent_there_is_nobody_to_talk_to(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ class AgentLanguage:
         close: Callable[[Session], None],
         submit: Submit | None = None,
         sender: str | None = None,
-        stop: Callable[[Session], None] = Session.stop,
+        stop: Callable[[Session, int], None] | None = None,
     ) -> None:
         """`submit`, `sender`, who speaks, and `stop`, for when nobody listens any more, are for sessions that several
         share."""
@@ -95,7 +95,7 @@ class AgentLanguage:
         self._sender = sender
         self._open = open
         self._close = close
-        self._stop = stop
+        self._stop = stop or _stop_alone
         self._session: Session | None = None
         self._uses = 0
         self._released = False
@@ -138,8 +138,7 @@ class AgentLanguage:
             heard.leave()
             if session is not None:
                 session.detach(heard)
-                if session.turn == heard.turn:
-                    self._stop(session)
+                self._stop(session, heard.turn)
         if heard.problem:
             raise self._failed(heard.problem)
         yield heard.bill()
@@ -310,6 +309,10 @@ class _Heard:
         usage = (self._end.usage if self._end is not None else None) or Usage()
         rest = max(0, cost(usage.output_tokens) - self._count)
         return Piece("", rest, cost(usage.input_tokens), cost(usage.cache_read_tokens))
+
+
+def _stop_alone(session: Session, turn: int) -> None:
+    session.stop(turn=turn)
 
 
 async def _submit_alone(session: Session, message: UserMessage) -> int:

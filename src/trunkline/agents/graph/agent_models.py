@@ -164,8 +164,8 @@ class SharedAgents(Protocol):
             Fault: it was not taken.
         """
 
-    def stop(self, session: Session) -> None:
-        """Nobody here listens to the turn that was begun from here."""
+    def stop(self, session: Session, turn: int) -> None:
+        """Nobody here listens to that turn, which was begun from here and may be over."""
 
     async def leave(self, session: Session) -> None:
         """Nobody here needs it any more."""

@@ -99,9 +99,7 @@ def _answering(exchange: Exchange, methods: Mapping[str, ApiEndpoint]) -> Callab
     async def answering(request: Request) -> Response:
         endpoint = methods["GET" if request.method == "HEAD" else request.method]
         who = person(request.scope) or _ANYBODY
-        if not who.may(endpoint.least):
-            told = f"{who.name} may not do that: it needs the role `{endpoint.least}`, and yours is `{who.role}`."
-            raise ApiRefused(403, told)
+        who.check(endpoint.least)
         result = await endpoint.handler(ApiCall(exchange, request, who))
         return result if isinstance(result, Response) else answer(result)
 

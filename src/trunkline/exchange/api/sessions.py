@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trunkline.base.asgi_answers import answer
 from trunkline.base.values import Value
 from trunkline.base.vocabulary import MODES, Mode
 from trunkline.core.events import UserMessage
-from trunkline.core.faults import SessionNotFound
+from trunkline.core.faults import ConfigError, SessionNotFound
+from trunkline.core.keeper import LISTED, When
 from trunkline.core.turns import State
 from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint
 from trunkline.exchange.api.errors import ApiRefused
 from trunkline.exchange.api.schemas import COUNT, FLAG, MOMENT, TEXT, array, maybe, obj
 from trunkline.exchange.live_session import LiveSession
-from trunkline.exchange.session_rows import ID_RULE, LISTED, MOST_LISTED, SessionRow, can_be_id
-from trunkline.exchange.switchboard import When
-
-#: The most files with one message; agents take fewer.
-MAX_FILES = 100
-#: The longest path: no system takes a longer one.
-MAX_PATH_CHARS = 4096
+from trunkline.exchange.reach import check_reach
+from trunkline.exchange.session_rows import ID_RULE, MOST_LISTED, SessionRow, can_be_id
 
 #: A session that is not at work: a log and a row.
 ASLEEP = "asleep"
@@ -95,8 +89,6 @@ async def say(call: ApiCall) -> Any:
     if wanted.msg_id is not None:
         _check_id("msg_id", wanted.msg_id)
     row = await row_of(call)
-    if len(wanted.files) > MAX_FILES:
-        raise ApiRefused(400, f"`files` may have {MAX_FILES} entries at most.")
     await _check_paths(call, "files", wanted.files, row.workspace)
     message = UserMessage(wanted.text, wanted.files, wanted.msg_id, call.person.name)
     # Attached: it is not let go of while the message is taken in.
@@ -165,33 +157,17 @@ def _check_id(name: str, id: str) -> None:
         raise ApiRefused(400, f"`{name}` must have {ID_RULE}.")
 
 
-async def _check_paths(call: ApiCall, name: str, paths: tuple[str, ...] | list[str], workspace: str) -> None:
-    """See that somebody with a token reaches no further than the agent was meant to: only an admin may.
+async def _check_paths(call: ApiCall, name: str, paths: Sequence[str], workspace: str) -> None:
+    """See that somebody with a token reaches no further than the agent was meant to.
 
     Raises:
-        Refused: 400 if it is no path, 403 if it leads out of the workspace.
+        Refused: 400 if it is no path.
+        Forbidden: it leads out of the workspace.
     """
-    for path in paths:
-        if not 0 < len(path) <= MAX_PATH_CHARS or "\0" in path or not _is_text(path):
-            raise ApiRefused(400, f"`{name}` must be a path of at most {MAX_PATH_CHARS} characters.")
-    if paths and not call.person.may("admin") and not await asyncio.to_thread(_all_inside, paths, workspace):
-        raise ApiRefused(403, f"`{name}` must be in the agent's workspace: only an admin may name others.")
-
-
-def _all_inside(paths: tuple[str, ...] | list[str], workspace: str) -> bool:
-    if any("://" in path for path in paths):
-        # Some agents take these as URLs, such as `file:///etc/passwd`.
-        return False
-    top = os.path.realpath(os.path.expanduser(workspace))
-    found = (os.path.realpath(os.path.join(top, os.path.expanduser(path))) for path in paths)
-    return all(os.path.commonpath((top, path)) == top for path in found)
-
-
-def _is_text(path: str) -> bool:
     try:
-        return bool(path.encode())
-    except UnicodeEncodeError:
-        return False
+        await check_reach(call.person, name, paths, workspace)
+    except ConfigError as error:
+        raise ApiRefused(400, str(error)) from None
 
 
 _SESSION = obj(

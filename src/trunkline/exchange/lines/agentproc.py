@@ -36,24 +36,27 @@ async def serve(
     async with staying as live, fetching as message:
         writer = dialect_writer(dialect, named, streaming=turn.streaming)
         server = AgentProcServer(live.session, connection, writer, client=LOCAL.name)
-        hearing = asyncio.get_running_loop().create_task(_hear(server, connection), name="hear the bridge")
         try:
             server.greet()
-            await _submitted(exchange, live, server.expect(message))
-            return AttachEnding(await server.over)
+            server.expected(await _submitted(exchange, live, server.expect(message)))
+            # Only now: a bridge that gives up names no turn.
+            hearing = asyncio.get_running_loop().create_task(_hear(server, connection), name="hear the bridge")
+            try:
+                return AttachEnding(await server.over)
+            finally:
+                hearing.cancel()
+                await asyncio.wait({hearing})
         finally:
-            hearing.cancel()
-            await asyncio.wait({hearing})
             live.session.detach(server)
 
 
-async def _submitted(exchange: Exchange, live: LiveSession, message: UserMessage) -> None:
-    """Taken in: it is answered even if this process does not live to do so."""
+async def _submitted(exchange: Exchange, live: LiveSession, message: UserMessage) -> int:
+    """Taken in: it is answered even if this process does not live to do so. Gives its turn."""
     try:
-        await exchange.switchboard.submit(live, message)
+        return await exchange.switchboard.submit(live, message)
     except BudgetExceeded as fault:
         # Refused in its turn, which is how a bridge hears of it.
-        live.session.submit(message, fault)
+        return live.session.submit(message, fault)
 
 
 def _turn(header: AttachHeader) -> TurnRequest:

@@ -50,11 +50,11 @@ class ExchangeBrain:
         # The contract is in each message: agents have no one way to be told something for all of a session, and some
         # forget what was said long ago.
         message = UserMessage(f"{prompt.system}\n\n{prompt.user}", id=new_id(), sender=self._person)
-        hearing = self._hearing = _Hearing(message, AnswerSink(lambda: self._stop(session, hearing.turn)))
+        hearing = self._hearing = _Hearing(message, AnswerSink(lambda: session.stop(self._person, hearing.turn)))
         session.attach(hearing)
         submitting = asyncio.create_task(self._board.submit(live, message, "reject"), name="a runner's prompt")
         try:
-            await asyncio.shield(submitting)
+            hearing.turn = await asyncio.shield(submitting)
             await self._heard(session, hearing)
         except asyncio.CancelledError:
             # The message may be taken in only after this.
@@ -73,12 +73,7 @@ class ExchangeBrain:
     def _left(self, session: Session, submitting: asyncio.Task[int]) -> None:
         """Nobody waits for an answer any more, unless a person is asked."""
         if not submitting.cancelled() and submitting.exception() is None and not session.waiting:
-            self._stop(session, submitting.result())
-
-    def _stop(self, session: Session, turn: int) -> None:
-        """Stop a turn of ours, and nobody else's."""
-        if session.turn == turn:
-            session.stop(self._person)
+            session.stop(self._person, submitting.result())
 
     async def _joined(self) -> LiveSession:
         """The session, kept at work until `close`."""
@@ -118,7 +113,7 @@ class ExchangeBrain:
                 async with asyncio.timeout(None if asks else left):
                     await hearing.news.wait()
             except TimeoutError:
-                self._stop(session, hearing.turn)
+                session.stop(self._person, hearing.turn)
                 told = f"The agent `{self._agent}` gave no complete answer within {self._seconds:g} s."
                 raise AgentTimeout(told) from None
             if not asks:
@@ -136,7 +131,7 @@ class _Hearing:
         self.removed = False
         self._message = message
         self.turn = 0
-        """Its number, once it has begun."""
+        """Its number, once the session has it."""
 
     def show(self, envelopes: Sequence[Envelope]) -> None:
         for envelope in envelopes:

@@ -81,7 +81,7 @@ class ExchangeAgents(Seats):
                 raise
         return live.session
 
-    def stop(self, session: Session) -> None:
+    def stop(self, session: Session, turn: int) -> None:
         """Stop the turn. When the server ends, one in which a person is asked goes on: as after `kill -9`."""
-        if self.serving or not session.waiting:
-            session.stop(self.person)
+        if self.serving or not (session.turn == turn and session.waiting):
+            session.stop(self.person, turn)

@@ -70,8 +70,6 @@ class AgentProcServer:
         """What waits for permission, by the ids of ours that the bridge knows."""
         self._requests = 0
         self._deserted = False
-        self._given_up = False
-        """Whether the bridge wants no answer any more."""
         session.attach(self)
 
     def begin(self, message: core.UserMessage) -> None:
@@ -88,6 +86,10 @@ class AgentProcServer:
         """In a session that several share: the message as it is to be submitted. Its turn is the bridge's."""
         self._awaited = message.id or new_id()
         return message.replace(id=self._awaited, sender=message.sender or self._client)
+
+    def expected(self, turn: int) -> None:
+        """The message that was expected is answered in that turn. Before anything else is fed."""
+        self._turn, self._awaited = turn, None
 
     def leave(self, code: int) -> None:
         """The turn is given up, with that exit code: nothing is said any more but what the agent has said already."""
@@ -119,7 +121,8 @@ class AgentProcServer:
         if not line.strip():
             return
         if self._client and line.strip() == STOP:
-            self._stop()
+            # The turn in progress may be somebody else's.
+            self._session.stop(self._client, self._turn)
             return
         try:
             response = codec_ndjson.decode_response(line)
@@ -131,12 +134,6 @@ class AgentProcServer:
             logger.warning("the bridge answers a request that does not wait: `%s`", response.request_id[:80])
             return
         self._decide(response.request_id, _decision(request, response))
-
-    def _stop(self) -> None:
-        """The turn in progress may be somebody else's: then ours is stopped when it begins."""
-        self._given_up = True
-        if self._session.turn == self._turn:
-            self._session.stop(self._client)
 
     def _decide(self, request_id: str, decision: Decision) -> None:
         request = self._asked.pop(request_id, None)
@@ -179,10 +176,7 @@ class AgentProcServer:
     def _is_ours(self, envelope: Envelope) -> bool:
         event = envelope.event
         if self._awaited is not None and isinstance(event, core.TurnStarted) and event.message.id == self._awaited:
-            self._turn, self._awaited = envelope.turn, None
-            if self._given_up:
-                # Later: the session is in the middle of showing this.
-                self._loop.call_soon(self._stop)
+            self.expected(envelope.turn)
         return envelope.turn == self._turn
 
     def _say(self, data: bytes) -> None:

@@ -1,0 +1,228 @@
+"""The sessions of an exchange, as the faces to the world see them: for one client, with that client's role.
+
+What a role allows is as in the HTTP API: an observer lists and reads, a talker opens, says and stops, an approver
+answers, an admin sets the mode and removes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, suppress
+
+from trunkline.base.vocabulary import Mode
+from trunkline.core.agent import Decision
+from trunkline.core.events import Envelope, Gap, UserMessage
+from trunkline.core.faults import AgentBusy, Forbidden, SessionNotFound
+from trunkline.core.keeper import LISTED, KnownSession, OfferedAgent, Removed, When
+from trunkline.core.session import Session
+from trunkline.exchange.exchange import Exchange
+from trunkline.exchange.forking import fork
+from trunkline.exchange.live_session import LiveSession
+from trunkline.exchange.people import Person
+from trunkline.exchange.reach import check_reach
+from trunkline.exchange.session_rows import SessionRow, checked
+from trunkline.exchange.settings import Role
+from trunkline.exchange.switchboard import Switchboard
+from trunkline.store.database import DatabaseGone
+
+
+class ExchangeKeeper:
+    """A `core.keeper.SessionKeeper`. `wire` is how the client's joining and leaving are noted."""
+
+    is_shared = True
+
+    def __init__(self, exchange: Exchange, person: Person, wire: str, token: str | None = None) -> None:
+        """`token`: what the client has shown, if it stays longer than a request. When the file is read again, it counts
+        as that says."""
+        self._exchange = exchange
+        self._person = person
+        self._wire = wire
+        self._token = token
+        self._people = exchange.people
+
+    def allowed(self, least: Role) -> Person:
+        """Who the client is, with at least that role.
+
+        Raises:
+            Forbidden: it has a lesser one, or its token does not count any more.
+        """
+        people = self._exchange.people
+        if self._token is not None and self._people is not people:
+            # The file was read again.
+            known = people.of_token(self._token)
+            if known is None:
+                raise Forbidden("The token does not count any more.")
+            self._person, self._people = known, people
+        self._person.check(least)
+        return self._person
+
+    @property
+    def board(self) -> Switchboard:
+        """All sessions."""
+        return self._exchange.switchboard
+
+    def check_may_ask(self) -> None:
+        self.allowed("talker")
+
+    async def agents(self) -> Sequence[OfferedAgent]:
+        self.allowed("observer")
+        return [
+            OfferedAgent(entry.name, entry.settings.description, entry.capabilities)
+            for entry in self._exchange.directory.entries
+        ]
+
+    async def open(
+        self,
+        agent: str,
+        session_id: str | None = None,
+        *,
+        workspace: str | None = None,
+        passing: bool = False,
+        removed: Removed = lambda: None,
+    ) -> ExchangeSeat:
+        person = self.allowed("talker")
+        entry = self._exchange.directory.find(agent)
+        if workspace is not None:
+            await check_reach(person, "workspace", [workspace], entry.settings.workspace)
+        live = await self.board.open(agent, session_id, workspace=workspace, by=person.name, passing=passing)
+        try:
+            return await self._seated(live.id, removed, passing)
+        except BaseException:
+            if passing:
+                await _removed(self.board, live.id)
+            raise
+
+    async def join(self, session_id: str, *, removed: Removed = lambda: None) -> ExchangeSeat:
+        self.allowed("observer")
+        return await self._seated(checked(session_id), removed)
+
+    async def _seated(self, session_id: str, removed: Removed, passing: bool = False) -> ExchangeSeat:
+        row = await self._row(session_id)
+        async with AsyncExitStack() as stack:
+            staying = self.board.attached(session_id, removed, by=self._person.name, wire=self._wire)
+            live = await stack.enter_async_context(staying)
+            return ExchangeSeat(self, live, self._person.name, row.workspace, stack.pop_all(), passing)
+
+    async def known(self, session_id: str) -> KnownSession | None:
+        self.allowed("observer")
+        row = await self.board.row(session_id)
+        if row is None:
+            return None
+        await self.board.awaited([session_id])
+        return (await self._known([row]))[0]
+
+    async def sessions(
+        self, agent: str | None = None, *, limit: int = LISTED, before: str | None = None
+    ) -> Sequence[KnownSession]:
+        self.allowed("observer")
+        if before is not None:
+            await self._row(before)
+        return await self._known(await self.board.rows(agent, limit, before))
+
+    async def _known(self, rows: Sequence[SessionRow]) -> list[KnownSession]:
+        """With their titles, which are in the logs."""
+        for row in rows:
+            if (live := self.board.live(row.id)) is not None:
+                live.session.flush()
+        titles = await asyncio.to_thread(lambda: [self.board.store.glance(row.id).title for row in rows])
+        return [
+            KnownSession(row.id, row.agent, row.workspace, row.created_at, row.updated_at, title)
+            for row, title in zip(rows, titles, strict=True)
+        ]
+
+    async def _row(self, session_id: str) -> SessionRow:
+        row = await self.board.row(session_id)
+        if row is None:
+            raise SessionNotFound(f"There is no session `{session_id[:80]}` here.")
+        return row
+
+    async def read(self, session_id: str) -> Iterator[Envelope | Gap]:
+        self.allowed("observer")
+        await self._row(session_id)
+        await self.board.awaited([session_id])
+        return self.board.peek(session_id).records
+
+    async def fork(self, session_id: str, at: int | None = None) -> KnownSession:
+        person = self.allowed("admin")
+        return (await self._known([await fork(self.board, session_id, at, person.name)]))[0]
+
+    async def remove(self, session_id: str) -> None:
+        self.allowed("admin")
+        await self.board.remove(session_id)
+
+
+class ExchangeSeat:
+    """A `core.keeper.Seat`. Made by `ExchangeKeeper`."""
+
+    def __init__(
+        self,
+        keeper: ExchangeKeeper,
+        live: LiveSession,
+        client: str,
+        workspace: str,
+        staying: AsyncExitStack,
+        passing: bool,
+    ) -> None:
+        self._keeper = keeper
+        self._client = client
+        self._live = live
+        self._staying = staying
+        self._passing = passing
+        self._workspace = workspace
+
+    @property
+    def session(self) -> Session:
+        return self._live.session
+
+    @property
+    def agent(self) -> str:
+        return self._live.agent
+
+    @property
+    def workspace(self) -> str:
+        return self._workspace
+
+    @property
+    def client(self) -> str:
+        return self._client
+
+    @property
+    def may_answer(self) -> bool:
+        try:
+            return self._keeper.allowed("approver").may("approver")
+        except Forbidden:
+            return False
+
+    async def submit(self, message: UserMessage, when: When = "queue") -> int:
+        person = self._keeper.allowed("talker")
+        board = self._keeper.board
+        await check_reach(person, "files", message.files, self._workspace, board.store.files_of(self._live.id))
+        return await board.submit(self._live, message.replace(sender=person.name), when)
+
+    def answer(self, call_id: str, decision: Decision) -> None:
+        self._live.answer(call_id, decision, self._keeper.allowed("approver").name)
+
+    def stop(self, turn: int | None = None) -> None:
+        self.session.stop(self._keeper.allowed("talker").name, turn)
+
+    def set_mode(self, mode: Mode) -> None:
+        self._keeper.allowed("admin")
+        self.session.set_mode(mode)
+
+    async def keep_file(self, name: str, data: bytes) -> str:
+        self._keeper.allowed("talker")
+        return await asyncio.to_thread(self._keeper.board.store.keep_file, self._live.id, name, data)
+
+    async def leave(self) -> None:
+        await self._staying.aclose()
+        if self._passing:
+            self._passing = False
+            # Ends the turn that nobody waits for any more.
+            await _removed(self._keeper.board, self._live.id)
+
+
+async def _removed(board: Switchboard, session_id: str) -> None:
+    """Remove a session that is not needed any more. What cannot be removed now is when the exchange starts again."""
+    with suppress(SessionNotFound, AgentBusy, DatabaseGone):
+        await board.remove(session_id)
