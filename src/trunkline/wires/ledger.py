@@ -7,7 +7,8 @@ new one cannot be forgotten; a test holds each cell against what the wire really
 A wire that is added brings its own column: a file with a mapping from each concept to a `Cell`, entered in `WIRES`.
 That of AgentProc is about protocol 0.1, and says where 0.4 does better. That of the network of agents, `sns`, is about
 an agent that decides for a runner. That of `tryll` is about both of its ends: an agent of ours that a server offers as
-the model `agent:NAME`, and the graphs of a server as an agent of ours.
+the model `agent:NAME`, and the graphs of a server as an agent of ours. That of `mcp` is about agents as the tools of a
+server.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from trunkline.base.values import Value
-from trunkline.wires import ledger_agentproc, ledger_jsonstream, ledger_sns, ledger_tryll
+from trunkline.wires import ledger_agentproc, ledger_jsonstream, ledger_mcp, ledger_sns, ledger_tryll
 from trunkline.wires.ledger_cells import Cell, Fate
 
 __all__ = ["CONCEPTS", "WIRES", "Cell", "Concept", "Fate", "Group", "cell"]
@@ -98,6 +99,7 @@ WIRES: Mapping[str, Mapping[str, Cell]] = {
     "agentproc": ledger_agentproc.CELLS,
     "sns": ledger_sns.CELLS,
     "tryll": ledger_tryll.CELLS,
+    "mcp": ledger_mcp.CELLS,
 }
 
 

@@ -1,0 +1,124 @@
+"""A server on the web: streamable HTTP, with sessions and streams that can be resumed, as an ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from typing import Any
+
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.types import JSONRPCMessage
+from starlette.types import Receive, Scope, Send
+
+from trunkline.core.faults import InternalError
+from trunkline.wires.mcp import codec
+from trunkline.wires.mcp.offer import Offer
+from trunkline.wires.mcp.serve import Client, Context, mcp_server
+
+#: After how long without a request an MCP session is forgotten. Its client begins a new one; conversations are kept.
+IDLE_SECONDS = 30 * 60
+#: MCP sessions at once. Each is a task and a few streams.
+MOST_SESSIONS = 1000
+#: Messages of one MCP session that are kept for a client that lost its connection.
+REPLAYED = 256
+
+_CLIENT = "trunkline.mcp.client"
+
+
+class McpHttp:
+    """What is offered, as an ASGI application. `start` it in the loop that serves it, and `close` it there.
+
+    It checks neither tokens nor hosts, unless by `security`: whoever serves it says whose request it is.
+    """
+
+    def __init__(self, offer: Offer, security: TransportSecuritySettings | None = None) -> None:
+        self._manager = _SessionManager(
+            mcp_server(offer, _client_of),
+            security_settings=security,
+            session_idle_timeout=IDLE_SECONDS,
+            max_request_body_size=codec.MAX_LINE,
+            max_sessions=MOST_SESSIONS,
+        )
+        self._ending = asyncio.Event()
+        self._started: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Be ready for requests."""
+        self._started = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._run(), name="MCP over HTTP")
+        await asyncio.wait({self._started, self._task}, return_when=asyncio.FIRST_COMPLETED)
+
+    async def close(self) -> None:
+        """End every request and every session."""
+        self._ending.set()
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, client: Client) -> None:
+        """Answer a request of a client."""
+        if self._ending.is_set():
+            raise InternalError("The server is ending.")
+        # The SDK refuses an MCP session to everybody but the user who began it, as if there were none.
+        token = AccessToken(token="", client_id=client.who, scopes=[])
+        await self._manager.asgi_app({**scope, "user": AuthenticatedUser(token), _CLIENT: client}, receive, send)
+
+    async def _run(self) -> None:
+        """The SDK wants its context to be entered and left by one task."""
+        async with self._manager.run():
+            if self._started is not None and not self._started.done():
+                self._started.set_result(None)
+            await self._ending.wait()
+
+
+def _client_of(context: Context) -> Client:
+    if context.request is None:
+        raise InternalError("A request without one of HTTP.")
+    client: Client = context.request.scope[_CLIENT]
+    return client
+
+
+class _SessionManager(StreamableHTTPSessionManager):
+    """The SDK's, but each MCP session has a store of its own: the SDK's names of streams are those of the requests,
+    which clients choose, and one client's must not be another's."""
+
+    @property
+    def event_store(self) -> EventStore:
+        return RecentEvents()
+
+    @event_store.setter
+    def event_store(self, _: EventStore | None) -> None:
+        pass
+
+
+class RecentEvents(EventStore):
+    """The last messages of one MCP session, for a client that lost its connection."""
+
+    def __init__(self) -> None:
+        self._events: OrderedDict[str, tuple[str, JSONRPCMessage | None]] = OrderedDict()
+
+    async def store_event(self, stream_id: str, message: JSONRPCMessage | None) -> str:
+        event_id = secrets.token_hex(8)
+        self._events[event_id] = (stream_id, message)
+        if len(self._events) > REPLAYED:
+            self._events.popitem(last=False)
+        return event_id
+
+    async def replay_events_after(self, last_event_id: str, send_callback: EventCallback) -> str | None:
+        if last_event_id not in self._events:
+            return None
+        stream_id = self._events[last_event_id][0]
+        after: list[tuple[str, Any]] = []
+        for event_id in reversed(self._events):
+            if event_id == last_event_id:
+                break
+            after.append((event_id, self._events[event_id]))
+        for event_id, (stream, message) in reversed(after):
+            if stream == stream_id and message is not None:
+                await send_callback(EventMessage(message, event_id))
+        return stream_id
