@@ -1,0 +1,391 @@
+"""ACP for clients elsewhere, over HTTP and over WebSockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from tests.support.loop import until
+from tests.support.patience import PATIENCE_SECONDS
+from tests.wires.acp.remote_agent import Far, far_agent
+from trunkline.wires.acp import codec, remote, remote_http
+from trunkline.wires.acp.remote import CONNECTION_HEADER, MAX_CONNECTIONS, SESSION_HEADER
+
+HELLO = {"protocolVersion": 1, "clientCapabilities": {}}
+NEW = {"cwd": "/w", "mcpServers": []}
+PROMPT = {"sessionId": "s1", "prompt": [{"type": "text", "text": "hi"}]}
+
+
+def message(method: str, params: Any, id: Any = None) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": method, "params": params, **({} if id is None else {"id": id})}
+
+
+class Browser:
+    """A client over HTTP, and all that it was told, by stream."""
+
+    def __init__(self, far: Far, http: httpx.AsyncClient, visitor: str = "ann") -> None:
+        self.far = far
+        self.http = http
+        self.headers = {"x-visitor": visitor}
+        self.told: dict[str, list[Any]] = {}
+        self.comments = 0
+        self._reading: dict[str, asyncio.Task[None]] = {}
+
+    async def initialize(self, query: str = "") -> httpx.Response:
+        answer = await self.post("initialize", HELLO, 0, query=query)
+        if CONNECTION_HEADER in answer.headers:
+            self.headers[CONNECTION_HEADER] = answer.headers[CONNECTION_HEADER]
+        return answer
+
+    async def post(
+        self, method: str, params: Any, id: Any = None, session: str | None = None, query: str = ""
+    ) -> httpx.Response:
+        return await self.send(message(method, params, id), session, query)
+
+    async def send(self, body: Any, session: str | None = None, query: str = "") -> httpx.Response:
+        headers = self.headers | ({SESSION_HEADER: session} if session else {})
+        return await self.http.post(self.far.url + query, json=body, headers=headers)
+
+    async def listen(self, session: str = "") -> None:
+        """Read a stream from now on."""
+        begun = asyncio.Event()
+        self.told.setdefault(session, [])
+
+        async def read() -> None:
+            headers = self.headers | {"accept": "text/event-stream"} | ({SESSION_HEADER: session} if session else {})
+            async with self.http.stream("GET", self.far.url, headers=headers) as answer:
+                assert answer.status_code == 200, await answer.aread()
+                begun.set()
+                async for line in answer.aiter_lines():
+                    if line.startswith("data: "):
+                        self.told[session].append(json.loads(line[6:]))
+                    elif line:
+                        self.comments += 1
+
+        task = self._reading[session] = asyncio.create_task(read())
+        waiting = asyncio.create_task(begun.wait())
+        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if task.done():
+            task.result()
+
+    def has_ended(self, session: str = "") -> bool:
+        return self._reading[session].done()
+
+    async def leave(self) -> None:
+        for task in self._reading.values():
+            task.cancel()
+        await asyncio.gather(*self._reading.values(), return_exceptions=True)
+
+
+@asynccontextmanager
+async def browser(far: Far, visitor: str = "ann") -> AsyncIterator[Browser]:
+    async with httpx.AsyncClient(timeout=PATIENCE_SECONDS, trust_env=False) as http:
+        made = Browser(far, http, visitor)
+        try:
+            yield made
+        finally:
+            await made.leave()
+
+
+def problem(answer: httpx.Response) -> tuple[int, int, str]:
+    """A refusal: its status, and its error in the form of JSON-RPC."""
+    told = answer.json()
+    assert told["jsonrpc"] == "2.0"
+    assert told["id"] is None
+    return answer.status_code, told["error"]["code"], told["error"]["message"]
+
+
+# HTTP
+
+
+async def test_a_conversation_over_http_goes_by_the_streams_of_the_protocol() -> None:
+    async with far_agent() as far, browser(far) as client:
+        first = await client.initialize("?agent=coder")
+        assert first.status_code == 200
+        assert first.json() == {"jsonrpc": "2.0", "id": 0, "result": first.json()["result"]}
+        assert far.agents[0].agent == "coder"
+        await client.listen()
+        assert (await client.post("session/new", NEW, 1)).status_code == 202
+        await until(lambda: client.told[""])
+        assert client.told[""][0]["result"]["sessionId"] == "s1"
+        # What is said before the session's stream is opened waits there.
+        far.agents[0].say("early")
+        await client.listen("s1")
+        assert (await client.post("session/prompt", PROMPT, "p", "s1")).status_code == 202
+        await until(lambda: len(client.told["s1"]) == 3)
+        early, hello, question = client.told["s1"]
+        assert early["params"]["update"]["content"]["text"] == "early"
+        assert hello["params"]["update"]["content"]["text"] == "hello"
+        answer = {"outcome": {"outcome": "selected", "optionId": "yes"}}
+        answered = await client.send({"jsonrpc": "2.0", "id": question["id"], "result": answer}, "s1")
+        assert (answered.status_code, answered.content) == (202, b"")
+        await until(lambda: len(client.told["s1"]) == 5)
+        assert client.told["s1"][3]["params"]["update"]["content"]["text"] == "you said yes"
+        assert client.told["s1"][4] == {"jsonrpc": "2.0", "id": "p", "result": {"stopReason": "end_turn"}}
+        assert len(client.told[""]) == 1
+        deleted = await client.http.delete(far.url, headers=client.headers)
+        assert deleted.status_code == 202
+        await until(lambda: far.agents[0].closed and client.has_ended() and client.has_ended("s1"))
+
+
+async def test_a_loaded_session_is_told_in_one_stream_with_the_answer() -> None:
+    async with far_agent() as far:
+        # One client listens to the session first, another does not know that it may.
+        for session in ("old", ""):
+            async with browser(far) as client:
+                await client.initialize()
+                await client.listen()
+                if session:
+                    await client.listen(session)
+                await client.post("session/load", {"sessionId": "old", **NEW}, 1, session)
+                await until(lambda: len(client.told[session]) == 3)  # noqa: B023
+                *replay, answer = client.told[session]
+                assert [each["params"]["update"]["content"]["text"] for each in replay] == ["one", "two"]
+                # By that, a client learns that it has a stream to open.
+                assert answer == {"jsonrpc": "2.0", "id": 1, "result": {"sessionId": "old"}}
+                far.agents[-1].say("later", "old")
+                if not session:
+                    await client.listen("old")
+                await until(lambda: "later" in str(client.told["old"]))
+
+
+async def test_a_session_that_is_not_there_is_not_loaded_and_the_connection_lives_on() -> None:
+    async with far_agent() as far, browser(far) as client:
+        await client.initialize()
+        await client.listen()
+        assert (await client.post("session/load", {"sessionId": "none", **NEW}, 1)).status_code == 202
+        assert (await client.post("session/resume", {"sessionId": "old", **NEW}, 2)).status_code == 202
+        await until(lambda: len(client.told[""]) == 2)
+        assert client.told[""][0]["error"]["code"] == -32002
+        assert client.told[""][1]["result"] == {"sessionId": "old"}
+
+
+async def test_the_stream_of_a_closed_session_ends() -> None:
+    async with far_agent() as far, browser(far) as client:
+        await client.initialize()
+        await client.listen()
+        await client.post("session/new", NEW, 1)
+        await until(lambda: client.told[""])
+        await client.listen("s1")
+        await client.post("session/close", {"sessionId": "s1"}, 2, "s1")
+        await until(lambda: client.has_ended("s1"))
+        assert client.told["s1"] == [{"jsonrpc": "2.0", "id": 2, "result": {}}]
+        assert not client.has_ended()
+
+
+async def test_what_is_wrong_with_a_request_is_told_by_its_status_and_in_the_form_of_json_rpc() -> None:
+    async with far_agent() as far, browser(far) as client:
+        url, http = far.url, client.http
+        json_type = {"content-type": "application/json"}
+        assert problem(await http.post(url, content=b"{", headers=json_type))[:2] == (400, -32700)
+        assert problem(await http.post(url, json=[message("initialize", HELLO, 1)]))[:2] == (501, -32600)
+        assert problem(await http.post(url, json=7))[:2] == (400, -32600)
+        assert problem(await http.post(url, content=b"{}", headers={"content-type": "text/plain"}))[0] == 415
+        assert problem(await http.post(url, json=message("session/new", NEW, 1)))[0] == 400
+        assert problem(await http.post(url, json=message("initialize", HELLO) | {"id": None}))[0] == 400
+        assert problem(await http.put(url, json={}))[0] == 405
+        assert problem(await http.delete(url))[0] == 400
+        assert problem(await http.get(url, headers={"accept": "text/html"}))[0] == 406
+        stream = {"accept": "text/event-stream"}
+        assert problem(await http.get(url, headers=stream))[0] == 400
+        assert problem(await http.get(url, headers=stream | {CONNECTION_HEADER: "x"}))[:2] == (404, -32002)
+        assert problem(await client.initialize("?agent=nobody")) == (404, -32602, "There is no agent `nobody`.")
+        await client.initialize()
+        assert problem(await client.initialize())[0] == 400
+        assert problem(await client.post("session/prompt", PROMPT, 1))[0] == 400
+        assert problem(await client.post("session/prompt", PROMPT, 1, "s2"))[0] == 400
+        assert problem(await client.post("session/prompt", PROMPT, 1, "s1"))[:2] == (404, -32002)
+        unknown = stream | client.headers | {SESSION_HEADER: "s1"}
+        assert problem(await http.get(url, headers=unknown))[0] == 404
+
+
+@pytest.mark.parametrize("query", ["?token=x", "?agent=a&access_token=x", "?KEY=x"])
+async def test_a_token_in_the_address_is_refused(query: str) -> None:
+    async with far_agent() as far, browser(far) as client:
+        status, _, words = problem(await client.initialize(query))
+        assert (status, "Authorization" in words) == (400, True)
+        with pytest.raises(InvalidStatus) as refused:
+            await connect(far.url.replace("http", "ws") + query)
+        assert refused.value.response.status_code == 400
+        assert not far.agents
+
+
+async def test_a_body_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codec, "MAX_LINE", 1000)
+    async with far_agent() as far, browser(far) as client:
+        assert problem(await client.post("initialize", {"x": "y" * 1000}, 1))[0] == 413
+
+
+async def test_somebody_elses_connection_does_not_exist() -> None:
+    async with far_agent() as far, browser(far) as ann, browser(far, "bob") as bob:
+        await ann.initialize()
+        bob.headers[CONNECTION_HEADER] = ann.headers[CONNECTION_HEADER]
+        assert problem(await bob.post("session/new", NEW, 1))[0] == 404
+        assert problem(await bob.http.delete(far.url, headers=bob.headers))[0] == 404
+        stream = await bob.http.get(far.url, headers=bob.headers | {"accept": "text/event-stream"})
+        assert problem(stream)[0] == 404
+        assert not far.agents[0].closed
+
+
+async def test_nobody_has_too_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "MAX_CONNECTIONS", 2)
+    assert MAX_CONNECTIONS > 2
+    async with far_agent() as far, browser(far) as client, browser(far, "bob") as bob:
+        await client.initialize()
+        async with socket(far):
+            del client.headers[CONNECTION_HEADER]
+            assert problem(await client.initialize())[0] == 429
+            with pytest.raises(InvalidStatus):
+                await connect(far.url.replace("http", "ws"), additional_headers={"x-visitor": "ann"})
+            assert (await bob.initialize()).status_code == 200
+        await until(lambda: far.agents[1].closed)
+        assert (await client.initialize()).status_code == 200
+
+
+async def test_whoever_reads_a_stream_again_takes_it_over() -> None:
+    async with far_agent() as far, browser(far) as client:
+        await client.initialize()
+        await client.listen()
+        other = Browser(far, client.http)
+        other.headers = client.headers
+        await other.listen()
+        await until(client.has_ended)
+        await client.post("session/new", NEW, 1)
+        await until(lambda: other.told[""])
+        assert not client.told[""]
+        await other.leave()
+
+
+async def test_a_quiet_stream_shows_that_it_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "KEEPALIVE_SECONDS", 0.01)
+    async with far_agent() as far, browser(far) as client:
+        await client.initialize()
+        await client.listen()
+        await until(lambda: client.comments > 2)
+
+
+async def test_a_connection_that_nobody_uses_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_http, "IDLE_SECONDS", 0.05)
+    async with far_agent() as far, browser(far) as client, browser(far) as reader:
+        await reader.initialize()
+        await reader.listen()
+        await client.initialize()
+        await until(lambda: far.agents[1].closed)
+        assert problem(await client.post("session/new", NEW, 1))[0] == 404
+        assert not far.agents[0].closed
+
+
+async def test_whoever_is_no_longer_welcome_is_shown_the_door(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "KEEPALIVE_SECONDS", 0.01)
+    async with far_agent() as far, browser(far) as client, socket(far) as talking:
+        await client.initialize()
+        await client.listen()
+        far.unwelcome.add("ann")
+        await until(lambda: all(agent.closed for agent in far.agents))
+        with pytest.raises(ConnectionClosed) as closed:
+            await talking.recv()
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1008
+
+
+async def test_a_client_that_does_not_read_is_waited_for_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "MAX_UNREAD", 1000)
+    monkeypatch.setattr(remote, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(remote_http, "LAST_SECONDS", 0.01)
+    async with far_agent() as far, browser(far) as client, socket(far):
+        await client.initialize()
+        for agent in far.agents:
+            while not agent.peer.congested:
+                agent.say("x" * 100_000)
+                await asyncio.sleep(0)
+            await agent.peer.drain()
+        await until(lambda: all(agent.closed for agent in far.agents))
+
+
+async def test_a_client_that_wants_far_more_than_it_reads_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "MAX_UNSENT", 1000)
+    async with far_agent() as far, browser(far) as client, socket(far):
+        await client.initialize()
+        for agent in far.agents:
+            agent.say("x" * 2000)
+        await until(lambda: all(agent.closed for agent in far.agents))
+
+
+# WebSockets
+
+
+@asynccontextmanager
+async def socket(far: Far, query: str = "") -> AsyncIterator[ClientConnection]:
+    async with connect(far.url.replace("http", "ws") + query, max_size=None) as talking:
+        yield talking
+
+
+async def ask(talking: ClientConnection, *sent: Any) -> list[Any]:
+    """Send something; gives as many answers."""
+    for each in sent:
+        await talking.send(each if isinstance(each, str | bytes) else json.dumps(each))
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        return [json.loads(await talking.recv()) for _ in sent]
+
+
+async def test_a_conversation_over_a_websocket_has_a_message_in_each_frame() -> None:
+    async with far_agent() as far:
+        async with socket(far, "?agent=coder") as talking:
+            assert talking.response is not None
+            assert talking.response.headers[CONNECTION_HEADER]
+            hello, made = await ask(talking, message("initialize", HELLO, 0), message("session/new", NEW, 1))
+            assert (hello["id"], made["result"]["sessionId"]) == (0, "s1")
+            assert far.agents[0].agent == "coder"
+            await talking.send(json.dumps(message("session/prompt", PROMPT, 2)))
+            said = json.loads(await talking.recv())
+            question = json.loads(await talking.recv())
+            assert said["params"]["update"]["content"]["text"] == "hello"
+            answer = {"outcome": {"outcome": "selected", "optionId": "yes"}}
+            await talking.send(json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": answer}))
+            said, ended = [json.loads(await talking.recv()) for _ in range(2)]
+            assert ended == {"jsonrpc": "2.0", "id": 2, "result": {"stopReason": "end_turn"}}
+        await until(lambda: far.agents[0].closed)
+
+
+async def test_what_is_no_message_is_answered_and_the_socket_lives_on() -> None:
+    async with far_agent() as far, socket(far) as talking:
+        await talking.send(b"bytes are left aside")
+        broken, batch, unknown, hello = await ask(
+            talking, "{", "[]", message("_x", {}, 5), message("initialize", HELLO, 6)
+        )
+        assert (broken["id"], broken["error"]["code"]) == (None, -32700)
+        assert batch["error"]["code"] == -32600
+        assert unknown["error"]["code"] == -32601
+        assert hello["id"] == 6
+
+
+async def test_an_agent_that_is_not_there_refuses_the_socket() -> None:
+    async with far_agent() as far:
+        with pytest.raises(InvalidStatus) as refused:
+            await connect(far.url.replace("http", "ws") + "?agent=nobody")
+        assert refused.value.response.status_code == 404
+        told = json.loads(refused.value.response.body or b"")
+        assert told["error"]["message"] == "There is no agent `nobody`."
+
+
+async def test_everybody_is_told_when_the_exchange_ends() -> None:
+    async with far_agent() as far, browser(far) as client:
+        await client.initialize()
+        await client.listen()
+        talking = await connect(far.url.replace("http", "ws"))
+        await ask(talking, message("initialize", HELLO, 0))
+        far.end()
+        with pytest.raises(ConnectionClosed) as closed:
+            await talking.recv()
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1001
+        await until(client.has_ended)
