@@ -8,7 +8,7 @@ A wire that is added brings its own column: a file with a mapping from each conc
 That of AgentProc is about protocol 0.1, and says where 0.4 does better. That of the network of agents, `sns`, is about
 an agent that decides for a runner. That of `tryll` is about both of its ends: an agent of ours that a server offers as
 the model `agent:NAME`, and the graphs of a server as an agent of ours. That of `mcp` is about agents as the tools of a
-server.
+server. That of `openai` is about Chat Completions and Responses.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from trunkline.base.values import Value
-from trunkline.wires import ledger_agentproc, ledger_jsonstream, ledger_mcp, ledger_sns, ledger_tryll
+from trunkline.wires import ledger_agentproc, ledger_jsonstream, ledger_mcp, ledger_openai, ledger_sns, ledger_tryll
 from trunkline.wires.ledger_cells import Cell, Fate
 
 __all__ = ["CONCEPTS", "WIRES", "Cell", "Concept", "Fate", "Group", "cell"]
@@ -100,6 +100,7 @@ WIRES: Mapping[str, Mapping[str, Cell]] = {
     "sns": ledger_sns.CELLS,
     "tryll": ledger_tryll.CELLS,
     "mcp": ledger_mcp.CELLS,
+    "openai": ledger_openai.CELLS,
 }
 
 

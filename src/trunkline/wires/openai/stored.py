@@ -1,0 +1,195 @@
+"""Responses and conversations that were before, read from the logs of their sessions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from trunkline.core.events import Envelope, Event, Gap, TurnEnded, TurnStarted, UserMessage
+from trunkline.core.faults import SessionNotFound
+from trunkline.core.keeper import KnownSession, SessionKeeper
+from trunkline.wires.openai.codec import split_id
+from trunkline.wires.openai.errors import OpenAIRefused, bad
+from trunkline.wires.openai.responses import echoed
+from trunkline.wires.openai.responses_writer import ResponsesWriter
+from trunkline.wires.openai.telling import TurnTeller
+from trunkline.wires.openai.turn import AnsweringTurn
+
+#: How long to wait for the end of a turn that was stopped: it ends within one second.
+STOP_SECONDS = 3.0
+#: The most items in one list, as OpenAI has it.
+MOST_ITEMS = 100
+
+_MILLISECONDS = 1000
+_CONFLICT, _NOT_FOUND = 409, 404
+
+
+class StoredTurn:
+    """What the log has of one turn."""
+
+    def __init__(self, session: str, number: int, agent: str) -> None:
+        self.session = session
+        self.number = number
+        self.agent = agent
+        self.events: list[Event] = []
+        self.message: UserMessage | None = None
+        self.at = 0.0
+        self.turns = 0
+        """How many turns the session has."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        return bool(self.events) and isinstance(self.events[-1], TurnEnded)
+
+    def read(self, records: Iterator[Envelope | Gap]) -> None:
+        """Find it among all that happened. To be called in a thread."""
+        for item in records:
+            if isinstance(item, Gap) or item.event.private:
+                continue
+            self.turns = max(self.turns, item.turn)
+            if item.turn != self.number:
+                continue
+            if isinstance(item.event, TurnStarted):
+                self.message, self.at = item.event.message, item.at
+            self.events.append(item.event)
+
+    def members(self) -> dict[str, Any]:
+        """As a response. Of its request, only what was said is kept."""
+        writer = ResponsesWriter(self.agent, self.session, self.number, int(self.at), echoed=echoed({}), streams=False)
+        teller = TurnTeller(writer)
+        for event in self.events:
+            teller.tell(event)
+        return writer.whole()
+
+
+def no_response(id: str) -> OpenAIRefused:
+    """There is no response of that id."""
+    return OpenAIRefused(_NOT_FOUND, f"Response with id '{id[:80]}' not found.", param="response_id")
+
+
+def no_conversation(id: str) -> OpenAIRefused:
+    """There is no session of that id."""
+    return OpenAIRefused(_NOT_FOUND, f"Conversation with id '{id[:80]}' not found.", param="conversation_id")
+
+
+async def find(keeper: SessionKeeper, id: str) -> StoredTurn:
+    """The turn that a response's id names.
+
+    Raises:
+        OpenAIRefused: there is none.
+    """
+    place = split_id(id)
+    known = await keeper.known(place[0]) if place is not None else None
+    if place is None or known is None:
+        raise no_response(id)
+    found = StoredTurn(*place, known.agent)
+    try:
+        records = await keeper.read(place[0])
+        await asyncio.to_thread(found.read, records)
+    except SessionNotFound:
+        raise no_response(id) from None
+    if not found.events:
+        raise no_response(id)
+    return found
+
+
+async def cancel(keeper: SessionKeeper, id: str) -> dict[str, Any]:
+    """Stop the turn that a response's id names, whether it runs or waits.
+
+    Raises:
+        OpenAIRefused: there is none, or it has ended.
+    """
+    place = split_id(id)
+    if place is None:
+        raise no_response(id)
+    session, number = place
+    try:
+        seat = await keeper.join(session)
+    except SessionNotFound:
+        raise no_response(id) from None
+    turn = AnsweringTurn(seat, shared=True)
+    turn.number = number
+    try:
+        if 0 < seat.session.turn <= number <= seat.session.latest:
+            writer = ResponsesWriter(seat.agent, session, number, 0, echoed={}, streams=False)
+            turn.begin(TurnTeller(writer))
+            seat.stop(number)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(STOP_SECONDS):
+                    await turn.over.wait()
+    finally:
+        turn.number = 0
+        await asyncio.shield(turn.leave())
+    found = (await find(keeper, id)).members()
+    if found["status"] in ("completed", "failed", "incomplete"):
+        raise bad("response_id", "That response is complete: it cannot be cancelled.", "response_not_cancellable")
+    return found
+
+
+async def delete(keeper: SessionKeeper, id: str) -> Mapping[str, Any]:
+    """Forget a response, and with it its session, which must have no other.
+
+    Raises:
+        OpenAIRefused: there is none, or there are others.
+    """
+    found = await find(keeper, id)
+    if found.turns > 1:
+        told = f"It is one of {found.turns} in the session `{found.session}`, which can only be forgotten as a whole."
+        raise OpenAIRefused(_CONFLICT, f"{told} `DELETE /v1/conversations/{found.session}` does that.")
+    await keeper.remove(found.session)
+    return {"id": id, "object": "response", "deleted": True}
+
+
+async def input_items(keeper: SessionKeeper, id: str) -> Mapping[str, Any]:
+    """What a response answers."""
+    found = await find(keeper, id)
+    return listed([_user_item(found.message, found.number, found.session)] if found.message is not None else [])
+
+
+async def conversation_items(keeper: SessionKeeper, session: str) -> Mapping[str, Any]:
+    """What was said in a session, newest first, as far as one list goes."""
+    try:
+        records = await keeper.read(session)
+    except SessionNotFound:
+        raise no_conversation(session) from None
+    known = await keeper.known(session)
+    agent = known.agent if known is not None else ""
+
+    def read() -> list[Mapping[str, Any]]:
+        turns: dict[int, StoredTurn] = {}
+        for item in records:
+            if isinstance(item, Envelope) and item.turn:
+                turn = turns.setdefault(item.turn, StoredTurn(session, item.turn, agent))
+                turn.read(iter((item,)))
+                if len(turns) > MOST_ITEMS:
+                    del turns[min(turns)]
+        found: list[Mapping[str, Any]] = []
+        for number, turn in turns.items():
+            if turn.message is not None:
+                found.append(_user_item(turn.message, number, session))
+            found += [item for item in turn.members()["output"] if item["type"] == "message"]
+        return found[::-1]
+
+    items = await asyncio.to_thread(read)
+    return listed(items[:MOST_ITEMS], has_more=len(items) > MOST_ITEMS)
+
+
+def listed(items: list[Mapping[str, Any]], *, has_more: bool = False) -> Mapping[str, Any]:
+    """A list as OpenAI gives it."""
+    ends = {"first_id": items[0]["id"], "last_id": items[-1]["id"]} if items else {"first_id": None, "last_id": None}
+    return {"object": "list", "data": items, **ends, "has_more": has_more}
+
+
+def conversation(known: KnownSession) -> Mapping[str, Any]:
+    """A session as OpenAI tells it."""
+    created = known.created_at // _MILLISECONDS
+    return {"id": known.id, "object": "conversation", "created_at": created, "metadata": {}}
+
+
+def _user_item(message: UserMessage, turn: int, session: str) -> Mapping[str, Any]:
+    content = [{"type": "input_text", "text": message.text}]
+    id = f"msg_in_{turn}_{session}"
+    return {"id": id, "type": "message", "role": "user", "status": "completed", "content": content}

@@ -1,0 +1,343 @@
+"""OpenAI-compatible HTTP in front of sessions in memory, and clients that talk to it over ASGI."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+
+from tests.support.fake_agent import FakeAgent
+from tests.support.patience import PATIENCE_SECONDS
+from trunkline.agents import registry
+from trunkline.base.asgi_write_now import WRITE_NOW, WriteNow
+from trunkline.base.vocabulary import Mode
+from trunkline.core.agent import Agent, Decision
+from trunkline.core.approvals import Policy
+from trunkline.core.events import Envelope, Gap, UserMessage
+from trunkline.core.faults import Fault, Forbidden, SessionExists, SessionNotFound, UnknownAgent
+from trunkline.core.ids import new_id
+from trunkline.core.keeper import KnownSession, OfferedAgent, Removed, When
+from trunkline.core.log import MemoryLog
+from trunkline.core.session import Session
+from trunkline.wires.openai.serve import OpenAIApplication
+
+BASE = "http://127.0.0.1:4500"
+ECHO, FAKE, MODEL = "echo", "fake", "model:mock"
+
+
+class FakeSeat:
+    """A place in a session in memory."""
+
+    client = "ana"
+    may_answer = False
+    workspace = "."
+
+    def __init__(self, keeper: FakeKeeper, session: Session, agent: str, *, passing: bool) -> None:
+        self.session = session
+        self.agent = agent
+        self.stopped: list[int | None] = []
+        self._keeper = keeper
+        self._passing = passing
+
+    async def submit(self, message: UserMessage, when: When = "queue") -> int:
+        if self._keeper.refuses is not None:
+            raise self._keeper.refuses
+        return self.session.submit(message)
+
+    def answer(self, call_id: str, decision: Decision) -> None:
+        self.session.answer(call_id, decision, self.client)
+
+    def stop(self, turn: int | None = None) -> None:
+        self.stopped.append(turn)
+        if turn is None or self.session.turn == turn:
+            self.session.stop(self.client)
+
+    def set_mode(self, mode: Mode) -> None:
+        self.session.set_mode(mode)
+
+    async def keep_file(self, name: str, data: bytes) -> str:
+        self._keeper.kept.append((name, data))
+        return f"/kept/{name}"
+
+    async def leave(self) -> None:
+        self._keeper.left.append(self.session.id)
+        if self._passing:
+            await self._keeper.remove(self.session.id)
+
+
+class FakeKeeper:
+    """Keeps sessions in memory."""
+
+    def __init__(self) -> None:
+        self.is_shared = False
+        self.may_talk = True
+        self.refuses: Fault | None = None
+        """What `submit` raises, if anything."""
+        self.fakes: list[FakeAgent] = []
+        self.seats: list[FakeSeat] = []
+        self.left: list[str] = []
+        self.kept: list[tuple[str, bytes]] = []
+        """The files that clients sent."""
+        self._sessions: dict[str, tuple[Session, str, MemoryLog]] = {}
+        self._removed: dict[str, list[Removed]] = {}
+
+    @property
+    def fake(self) -> FakeAgent:
+        """The agent that was made last."""
+        return self.fakes[-1]
+
+    @property
+    def ids(self) -> list[str]:
+        """The sessions that there are."""
+        return list(self._sessions)
+
+    def check_may_ask(self) -> None:
+        if not self.may_talk:
+            raise Forbidden("You may not do that: your role is `observer`.")
+
+    async def agents(self) -> Sequence[OfferedAgent]:
+        return [OfferedAgent(ECHO, "Says it again."), OfferedAgent(FAKE), OfferedAgent(MODEL, is_model=True)]
+
+    def _make(self, name: str) -> Agent:
+        if name == FAKE:
+            self.fakes.append(FakeAgent())
+            return self.fakes[-1]
+        if name not in (ECHO, MODEL):
+            raise UnknownAgent(f"There is no agent `{name}`.")
+        return registry.make(name, {})
+
+    async def open(
+        self,
+        agent: str,
+        session_id: str | None = None,
+        *,
+        workspace: str | None = None,
+        passing: bool = False,
+        removed: Removed = lambda: None,
+    ) -> FakeSeat:
+        self.check_may_ask()
+        if session_id in self._sessions:
+            if self._sessions[session_id][1] != agent:
+                raise SessionExists(f"The session `{session_id}` is with another agent.")
+            return await self.join(session_id, removed=removed)
+        log = MemoryLog(session_id or new_id())
+        await self._begin(agent, log, resume=False)
+        return self._seat(log.session, removed, passing=passing)
+
+    async def join(self, session_id: str, *, removed: Removed = lambda: None) -> FakeSeat:
+        if session_id not in self._sessions:
+            raise SessionNotFound(f"There is no session `{session_id}`.")
+        return self._seat(session_id, removed)
+
+    def _seat(self, session_id: str, removed: Removed, *, passing: bool = False) -> FakeSeat:
+        session, agent, _ = self._sessions[session_id]
+        self._removed.setdefault(session_id, []).append(removed)
+        self.seats.append(FakeSeat(self, session, agent, passing=passing))
+        return self.seats[-1]
+
+    async def _begin(self, agent: str, log: MemoryLog, *, resume: bool) -> None:
+        session = await Session.open(self._make(agent), log, Policy(), resume=resume)
+        self._sessions[log.session] = (session, agent, log)
+
+    async def known(self, session_id: str) -> KnownSession | None:
+        found = self._sessions.get(session_id)
+        return None if found is None else KnownSession(session_id, found[1], ".", 1_771_400_000_000, 1_771_400_000_000)
+
+    async def sessions(
+        self, agent: str | None = None, *, limit: int = 100, before: str | None = None
+    ) -> Sequence[KnownSession]:
+        return []
+
+    async def read(self, session_id: str) -> Iterator[Envelope | Gap]:
+        if session_id not in self._sessions:
+            raise SessionNotFound(f"There is no session `{session_id}`.")
+        return iter(list(self._sessions[session_id][2].read()))
+
+    async def fork(self, session_id: str, at: int | None = None) -> KnownSession:
+        _, agent, log = self._sessions[session_id]
+        made = MemoryLog(new_id())
+        for item in log.read():
+            if isinstance(item, Envelope) and (at is None or item.seq <= at):
+                made.append(item.replace(session=made.session))
+        await self._begin(agent, made, resume=True)
+        return KnownSession(made.session, agent, ".", 0, 0)
+
+    async def remove(self, session_id: str) -> None:
+        if session_id not in self._sessions:
+            raise SessionNotFound(f"There is no session `{session_id}`.")
+        session, _, _ = self._sessions.pop(session_id)
+        for each in self._removed.pop(session_id, ()):
+            each()
+        await session.close()
+
+    async def close(self) -> None:
+        for id in self.ids:
+            await self.remove(id)
+
+
+class Caller:
+    """Somebody who reads a stream, straight from the application: it reads when a test lets it."""
+
+    def __init__(
+        self,
+        app: Any,
+        path: str,
+        body: Any,
+        headers: Mapping[str, str] = {},
+        *,
+        slow: bool = False,
+        write_now: WriteNow | None = None,
+    ) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.ended = False
+        self.chunks: list[bytes] = []
+        self._body: bytes | None = json.dumps(body).encode()
+        self._gone = asyncio.Event()
+        self.may_read = asyncio.Event()
+        if not slow:
+            self.may_read.set()
+        given = {"content-type": "application/json", "host": "127.0.0.1:4500", **headers}
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http",
+            "path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "",
+            "headers": [(name.lower().encode(), value.encode()) for name, value in given.items()],
+            "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 4500),
+            "extensions": {} if write_now is None else {WRITE_NOW: write_now},
+        }  # fmt: skip
+        self.task = asyncio.create_task(app(scope, self._receive, self._send))
+
+    async def _receive(self) -> dict[str, Any]:
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        await self._gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
+            return
+        await self.may_read.wait()
+        self.chunks.append(message["body"])
+        self.ended = not message.get("more_body")
+
+    @property
+    def text(self) -> str:
+        """All that was read."""
+        return b"".join(self.chunks).decode()
+
+    @property
+    def events(self) -> list[Any]:
+        """The data of what was read; the mark of the end is None."""
+        return events_in(self.text)
+
+    async def leave(self) -> None:
+        """Hang up, and see that nothing is left of it."""
+        self._gone.set()
+        self.may_read.set()
+        await self.whole()
+
+    async def whole(self) -> None:
+        """Read to the end."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await self.task
+
+
+def events_in(text: str) -> list[Any]:
+    """The data of a stream's events, in order; the mark of the end is None. Fails where the form is wrong."""
+    assert "\r" not in text
+    assert not text or text.endswith("\n\n")
+    found = []
+    for block in text.split("\n\n")[:-1]:
+        if block.startswith(":"):
+            continue
+        *named, data = block.split("\n")
+        assert data.startswith("data: ")
+        event: Any = None if data == "data: [DONE]" else json.loads(data.removeprefix("data: "))
+        assert named == ([f"event: {event['type']}"] if named else [])
+        found.append(event)
+    return found
+
+
+class OpenAIWorld:
+    """Everything that a test may want of it."""
+
+    def __init__(self, keeper: FakeKeeper, app: OpenAIApplication, client: httpx.AsyncClient) -> None:
+        self.keeper = keeper
+        self.app = app
+        self._client = client
+        self._callers: list[Caller] = []
+
+    @property
+    def fake(self) -> FakeAgent:
+        return self.keeper.fake
+
+    async def ask(self, method: str, path: str, body: Any = None, **more: Any) -> httpx.Response:
+        """Send a request; gives the response. `content` is sent as it is."""
+        headers = {"content-type": "application/json", **more.pop("headers", {})}
+        content = more.pop("content", None if body is None else json.dumps(body).encode())
+        return await self._client.request(method, f"/v1/{path}", content=content, headers=headers, **more)
+
+    async def get(self, path: str) -> httpx.Response:
+        return await self.ask("GET", path)
+
+    async def chat(self, text: str = "Hello there", model: str = ECHO, **more: Any) -> httpx.Response:
+        """A question in Chat Completions."""
+        headers = more.pop("headers", {})
+        body = {"model": model, "messages": [{"role": "user", "content": text}], **more}
+        return await self.ask("POST", "chat/completions", body, headers=headers)
+
+    async def respond(self, input: Any = "Hello there", model: str = ECHO, **more: Any) -> httpx.Response:
+        """A question in Responses."""
+        headers = more.pop("headers", {})
+        return await self.ask("POST", "responses", {"model": model, "input": input, **more}, headers=headers)
+
+    def call(self, path: str, body: Any, **more: Any) -> Caller:
+        """Somebody who reads a stream, or waits for an answer."""
+        if path == "chat/completions":
+            body = {"model": FAKE, "messages": [{"role": "user", "content": "Hello"}], **body}
+        else:
+            body = {"model": FAKE, "input": "Hello", **body}
+        self._callers.append(Caller(self.app, f"/v1/{path}", body, **more))
+        return self._callers[-1]
+
+    async def close(self) -> None:
+        for caller in self._callers:
+            await caller.leave()
+        self.app.close()
+        await self.app.closed()
+        await self.keeper.close()
+
+
+@asynccontextmanager
+async def openai_world() -> AsyncIterator[OpenAIWorld]:
+    """An application, and who talks to it. Every seat was left afterwards."""
+    keeper = FakeKeeper()
+    app = OpenAIApplication(lambda scope: keeper)
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url=BASE) as client:
+        world = OpenAIWorld(keeper, app, client)
+        try:
+            yield world
+        finally:
+            await world.close()
+        assert len(keeper.left) == len(keeper.seats)
+
+
+def error_of(response: httpx.Response, status: int) -> dict[str, Any]:
+    """What an error says; fails where it has not the form."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/json"
+    found: dict[str, Any] = response.json()["error"]
+    assert list(response.json()) == ["error"]
+    assert list(found) == ["message", "type", "param", "code"]
+    assert found["message"]
+    kind = "insufficient_quota" if status == 429 else "server_error" if status >= 500 else "invalid_request_error"
+    assert found["type"] == kind
+    return found
