@@ -26,6 +26,8 @@ IDLE_SECONDS = 30 * 60
 MOST_SESSIONS = 1000
 #: Messages of one MCP session that are kept for a client that lost its connection.
 REPLAYED = 256
+#: How soon a client whose stream has ended comes back, if it listens to that.
+RETRY_MILLISECONDS = 1000
 
 _CLIENT = "trunkline.mcp.client"
 
@@ -41,6 +43,7 @@ class McpHttp:
             mcp_server(offer, _client_of),
             security_settings=security,
             session_idle_timeout=IDLE_SECONDS,
+            retry_interval=RETRY_MILLISECONDS,
             max_request_body_size=codec.MAX_LINE,
             max_sessions=MOST_SESSIONS,
         )
