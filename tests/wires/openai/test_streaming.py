@@ -11,7 +11,13 @@ from tests.support.openai_world import FAKE, OpenAIWorld, events_in, openai_worl
 from trunkline.core import events as core
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.usage import Usage
-from trunkline.wires.openai.streaming import BEHIND_BYTES, HEARTBEAT_SECONDS, MOST_BEHIND_BYTES, STALLED_SECONDS
+from trunkline.wires.openai.streaming import (
+    BEHIND_BYTES,
+    HEARTBEAT_SECONDS,
+    MOST_BEHIND_BYTES,
+    REST_SECONDS,
+    STALLED_SECONDS,
+)
 
 ASKED = core.ToolRequested("c1", "Bash", "exec", {"command": "ls -la"}, "Run ls -la")
 
@@ -145,6 +151,28 @@ async def test_who_keeps_up_is_written_to_at_once_and_in_order() -> None:
         await caller.whole()
         said = "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in caller.events[:-1])
         assert said == "0 1 2 3 4 "
+
+
+@pytest.mark.virtual_time
+async def test_words_that_follow_each_other_closely_are_written_together_and_the_first_one_at_once() -> None:
+    written: list[bytes] = []
+    async with openai_world() as world:
+
+        def write_now(framed: bytes) -> bool:
+            written.append(framed)
+            return True
+
+        caller = world.call("chat/completions", {"stream": True}, write_now=write_now)
+        await begun(world)
+        session = world.keeper.seats[0].session
+        for number in range(4):
+            world.fake.say(core.TextDelta(f"word{number}"))
+            await until(lambda count=number: session.shown > count + 1)  # type: ignore[misc]  # each its own
+        assert [b"word0" in written[0], len(written)] == [True, 1]
+        await asyncio.sleep(REST_SECONDS)
+        assert [word in written[1] for word in (b"word1", b"word2", b"word3")] == [True] * 3
+        world.fake.say(core.TurnEnded("success"))
+        await caller.whole()
 
 
 @pytest.mark.virtual_time

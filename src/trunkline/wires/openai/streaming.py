@@ -25,6 +25,10 @@ BEHIND_BYTES = 256 * 1024
 #: What is kept at most for a client for which nobody waits, because others share the session.
 MOST_BEHIND_BYTES = 16 * 1024 * 1024
 
+#: Words that follow each other more closely are written together: most of the cost of a word is that of writing it. The
+#: first one after a pause is never held.
+REST_SECONDS = 0.002
+
 MEDIA_TYPE = "text/event-stream"
 _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
@@ -122,6 +126,10 @@ class AnswerStream(Response):
         self._write_now: WriteNow = never
         self._is_waiting = False
         """Whether everything has been sent and the task waits for more."""
+        self._loop = asyncio.get_running_loop()
+        self._rested = 0.0
+        """When more may be written, by the loop's clock."""
+        self._flushing: asyncio.TimerHandle | None = None
         self._gone = False
         self._was_silent = self._is_due = False
         """Whether nothing was sent since the last look; and whether a sign of life is due."""
@@ -131,20 +139,41 @@ class AnswerStream(Response):
         """More of the answer. A client that keeps up gets it directly: waking its task would cost far more."""
         if not data or self._gone:
             return
-        if self._is_waiting and not self._backlog and self._write_now(b"%x\r\n%b\r\n" % (len(data), data)):
-            self._was_silent = False
-            return
         self._backlog.append(data)
         self._size += len(data)
+        if self._flushing is None:
+            if not self._is_waiting:
+                self._wake.set()
+            elif self._loop.time() < self._rested:
+                self._flushing = self._loop.call_at(self._rested, self._flush)
+            else:
+                self._flush()
         if self._size > MOST_BEHIND_BYTES:
             self._leave()
         elif self._size > BEHIND_BYTES:
             self._turn.hold(True)
-        self._wake.set()
+
+    def _flush(self) -> None:
+        self._flushing = None
+        if not self._backlog:
+            return
+        data = b"".join(self._backlog)
+        if self._is_waiting and self._write_now(b"%x\r\n%b\r\n" % (len(data), data)):
+            self._forget_backlog()
+            self._rested = self._loop.time() + REST_SECONDS
+        else:
+            self._wake.set()
+
+    def _forget_backlog(self) -> None:
+        self._backlog.clear()
+        self._size = 0
+        self._was_silent = False
+        if self._turn.congested:
+            self._turn.hold(False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._write_now = scope.get("extensions", {}).get(WRITE_NOW, never)
-        loop = asyncio.get_running_loop()
+        loop = self._loop
         leaving = asyncio.create_task(self._await_leaving(receive), name="client of a stream")
         ending = asyncio.create_task(self._await_end(), name="end of a streamed turn")
         looking: asyncio.TimerHandle | None = None
@@ -167,8 +196,9 @@ class AnswerStream(Response):
                     await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
                     await self._tell(send)
         finally:
-            if looking is not None:
-                looking.cancel()
+            for timer in (looking, self._flushing):
+                if timer is not None:
+                    timer.cancel()
             leaving.cancel()
             ending.cancel()
             self._leave()
@@ -191,18 +221,19 @@ class AnswerStream(Response):
                 finally:
                     self._is_waiting = False
             if self._backlog:
-                data = self._backlog[0] if len(self._backlog) == 1 else b"".join(self._backlog)
+                data = b"".join(self._backlog)
                 self._backlog.clear()
-                self._size = 0
                 await self._send(send, data)
-                if self._turn.congested:
+                # Only now: what is on its way counts, too.
+                self._size = sum(map(len, self._backlog))
+                if self._turn.congested and self._size <= BEHIND_BYTES:
                     self._turn.hold(False)
             elif self._is_due and not self._gone:
                 await self._send(send, ALIVE)
 
     async def _send(self, send: Send, data: bytes, *, more: bool = True) -> None:
         self._was_silent = self._is_due = False
-        self._began_sending = asyncio.get_running_loop().time()
+        self._began_sending = self._loop.time()
         await send({"type": "http.response.body", "body": data, "more_body": more})
         self._began_sending = None
 
