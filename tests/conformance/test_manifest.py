@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from trunkline.conform.acp.suite import SUITE as ACP
 from trunkline.conform.agentproc.agent.suite import SUITES as AGENTPROC_AGENTS
 from trunkline.conform.agentproc.bridge.suite import SUITE as AGENTPROC_BRIDGES
 from trunkline.conform.jsonstream.suite import SUITE as JSONSTREAM
@@ -33,6 +34,7 @@ WIRES: dict[str, Mapping[str, Check]] = {
         **AGENTPROC_BRIDGES.checks,
     },
     "sns": SNS.checks,
+    "acp": ACP.checks,
     "tryll": TRYLL.checks,
     # Its checks are among those above.
     "tryll-voice": {},
@@ -132,3 +134,11 @@ def test_every_section_of_tryll_is_there() -> None:
               "Voice input and transcripts", "String storage", "GraphDescription shape", "Versioning",
               "Checklist"}  # fmt: skip
     assert wanted | {"Details", "Mock engine", "Wire", "Graphs", "Models", "Additions"} == sections
+
+
+def test_every_section_of_acp_is_there() -> None:
+    sections = {requirement["section"] for requirement in REQUIREMENTS["acp"]}
+    wanted = {"Overview", "Initialization", "Session Setup", "Session List", "Session Delete", "Session Fork",
+              "Prompt Turn", "Content", "Tool Calls", "Agent Plan", "Session Modes", "Slash Commands", "Extensibility",
+              "Transports"}  # fmt: skip
+    assert wanted | {"JSON-RPC"} == sections

@@ -26,6 +26,7 @@ from trunkline.cli import agent as agent_cli
 from trunkline.cli.agentproc import ProgramCommand
 from trunkline.cli.app import COMMANDS, app
 from trunkline.cli.terminal import commands as chat_commands
+from trunkline.conform.acp import suite as acp_checks
 from trunkline.conform.agentproc.agent import suite as agentproc_checks
 from trunkline.conform.agentproc.bridge import suite as bridge_checks
 from trunkline.conform.jsonstream import suite as jsonstream_checks
@@ -432,6 +433,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "agentproc-checks": lambda: check_table(agentproc_checks.SUITES["0.1"].checks),
     "agentproc-04-checks": lambda: check_table(agentproc_checks.SUITES["0.4"].checks),
     "bridge-checks": lambda: check_table(bridge_checks.SUITE.checks),
+    "acp-checks": lambda: check_table(acp_checks.SUITE.checks),
     "sns-checks": lambda: check_table(sns_checks.SUITE.checks),
     "python-names": name_tables,
     "tryll-recovery": recovery_table,

@@ -12,7 +12,14 @@ from pathlib import Path
 
 import click
 
-from trunkline.cli import conform_agentproc, conform_jsonstream_host, conform_run, conform_sns, conform_tryll
+from trunkline.cli import (
+    conform_acp,
+    conform_agentproc,
+    conform_jsonstream_host,
+    conform_run,
+    conform_sns,
+    conform_tryll,
+)
 
 #: Patience with a model that is asked to do something.
 DEFAULT_TIMEOUT = 30.0
@@ -23,6 +30,7 @@ def command() -> None:
     """Test any implementation of a wire."""
 
 
+command.add_command(conform_acp.command)
 command.add_command(conform_agentproc.command)
 command.add_command(conform_jsonstream_host.command)
 command.add_command(conform_sns.command)
