@@ -23,8 +23,8 @@ from trunkline.base.chat_platforms import PLATFORMS, remote
 from trunkline.base.config_services import SECTIONS as SERVICE_SECTIONS
 from trunkline.base.config_services import settings_of
 from trunkline.cli import agent as agent_cli
-from trunkline.cli.agentproc import ProgramCommand
 from trunkline.cli.app import COMMANDS, app
+from trunkline.cli.program_command import ProgramCommand
 from trunkline.cli.terminal import commands as chat_commands
 from trunkline.conform.acp import suite as acp_checks
 from trunkline.conform.agentproc.agent import suite as agentproc_checks
