@@ -59,6 +59,11 @@ class OnnxEmbedding:
                 vectors += await asyncio.to_thread(self._embedded, self._session, group)
         return vectors
 
+    def tokens(self, texts: Sequence[str]) -> int:
+        """What the model reads of all texts together. Blocks."""
+        encoded = self._tokenizer.encode_batch([jsontext.whole(text[:MAX_CHARS]) for text in texts])
+        return sum(sum(each.attention_mask) for each in encoded)
+
     def _embedded(self, session: Any, texts: list[str]) -> list[Vector]:
         import numpy as np
 

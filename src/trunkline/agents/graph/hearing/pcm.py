@@ -90,14 +90,14 @@ class Mono:
 
 
 class Resampler:
-    """Brings a stream of samples to `HEARING_RATE`."""
+    """Brings a stream of samples to another rate, by default `HEARING_RATE`."""
 
-    def __init__(self, rate: int) -> None:
-        common = gcd(rate, HEARING_RATE)
+    def __init__(self, rate: int, to: int = HEARING_RATE) -> None:
+        common = gcd(rate, to)
         # Each step forward in the output is so many parts of a step in the input.
-        self._step, self._parts = rate // common, HEARING_RATE // common
-        self._reach = _reach(rate)
-        self._rate = rate
+        self._step, self._parts = rate // common, to // common
+        self._reach = _reach(rate, to)
+        self._rates = rate, to
         self._held: NDArray[np.float64] | None = None
         self._first = -self._reach
         """The position of the first sample that is held. There is silence before the beginning."""
@@ -132,7 +132,7 @@ class Resampler:
         self._held = held
         if end <= self._made:
             return b""
-        taps = _taps(self._rate)
+        taps = _taps(*self._rates)
         phases, width = taps.shape
         windows = np.lib.stride_tricks.sliding_window_view(held, width)
         made = np.empty(end - self._made)
@@ -150,19 +150,19 @@ class Resampler:
         return rounded
 
 
-def _reach(rate: int) -> int:
+def _reach(rate: int, to: int) -> int:
     """The neighbours on each side that a sample is made of. Of a faster stream more are needed."""
-    return -(-_CROSSINGS * max(rate, HEARING_RATE) // HEARING_RATE)
+    return -(-_CROSSINGS * max(rate, to) // to)
 
 
 @lru_cache(maxsize=8)
-def _taps(rate: int) -> NDArray[np.float64]:
+def _taps(rate: int, to: int) -> NDArray[np.float64]:
     """The filter, for each position between two samples; whole numbers."""
     import numpy as np
 
-    phases = min(HEARING_RATE // gcd(rate, HEARING_RATE), _MAX_PHASES)
-    reach = _reach(rate)
-    cutoff = _BAND * min(1.0, HEARING_RATE / rate)
+    phases = min(to // gcd(rate, to), _MAX_PHASES)
+    reach = _reach(rate, to)
+    cutoff = _BAND * min(1.0, to / rate)
     distance = np.arange(-reach, reach + 1) - np.arange(phases)[:, None] / phases
     window = np.cos(np.clip(distance / (reach + 1), -1, 1) * np.pi / 2) ** 2
     taps = np.sinc(distance * cutoff) * window
