@@ -49,7 +49,7 @@ def in_chat(event: core.Event) -> set[str]:
 
 def in_responses(event: core.Event) -> set[str]:
     found = set()
-    for each in told(ResponsesWriter("m", "s1", 1, 0, echoed={}, streams=True), event):
+    for each in told(ResponsesWriter("m", "s1", 1, 0, echoed={}, streams=True, clock=lambda: 0), event):
         match each["type"]:
             case "response.output_text.delta":
                 found.add("content")

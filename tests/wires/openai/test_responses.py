@@ -58,7 +58,8 @@ async def test_the_events_of_a_stream_are_complete_numbered_and_in_order() -> No
     )
     async with openai_world() as world:
         caller = await asked(world, {"stream": True}, *said)
-        events = caller.events
+        *events, done = caller.events
+        assert done is None
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
     assert [event["type"].removeprefix("response.") for event in events] == [
         "created", "in_progress",
@@ -91,7 +92,7 @@ async def test_the_events_of_a_stream_are_complete_numbered_and_in_order() -> No
 async def test_a_failed_turn_is_response_failed_in_a_stream_and_5xx_else() -> None:
     said = (core.TextDelta("x"), core.Failed("provider", "The key is wrong"), core.TurnEnded("error"))
     async with openai_world() as world:
-        last = (await asked(world, {"stream": True}, *said)).events[-1]
+        last = (await asked(world, {"stream": True}, *said)).events[-2]
         assert last["type"] == "response.failed"
         assert last["response"]["status"] == "failed"
         assert last["response"]["error"] == {"code": "server_error", "message": "The key is wrong"}
@@ -107,7 +108,7 @@ async def test_a_text_that_was_cut_is_incomplete() -> None:
         found = (await world.respond("123456789", max_output_tokens=2)).json()
         assert (found["status"], text_of(found)) == ("incomplete", "12345678")
         assert found["incomplete_details"] == {"reason": "max_output_tokens"}
-        *_, last = events_in((await world.respond("123456789", max_output_tokens=2, stream=True)).text)
+        *_, last, _ = events_in((await world.respond("123456789", max_output_tokens=2, stream=True)).text)
         assert last["type"] == "response.incomplete"
 
 
@@ -180,7 +181,9 @@ async def test_a_stored_response_can_be_read_again_and_deleted() -> None:
     async with openai_world() as world:
         one = (await world.respond("One")).json()
         again = (await world.get(f"responses/{one['id']}")).json()
-        assert again | {"created_at": 0} == one | {"created_at": 0}
+        assert isinstance(one["completed_at"], int)
+        times = {"created_at": 0, "completed_at": 0}
+        assert again | times == one | times
         items = (await world.get(f"responses/{one['id']}/input_items")).json()
         assert [item["content"] for item in items["data"]] == [[{"type": "input_text", "text": "One"}]]
         assert items["has_more"] is False
@@ -255,7 +258,7 @@ async def test_the_calls_of_a_plain_model_are_function_calls_and_their_results_c
         question = {"role": "user", "content": "What is the weather?"}
         stateless = await world.respond([question, call, result], MODEL, store=False, tools=[FUNCTION])
         assert text_of(stateless.json()) == text_of(two.json())
-        events = events_in((await world.respond("Weather?", MODEL, stream=True, **ask)).text)
+        *events, _ = events_in((await world.respond("Weather?", MODEL, stream=True, **ask)).text)
         kinds = [event["type"] for event in events]
         begin = kinds.index("response.function_call_arguments.delta")
         assert kinds[begin - 1 :] == [
@@ -316,3 +319,11 @@ async def test_conversations_are_made_found_listed_and_deleted() -> None:
             error_of(await world.ask(method, each), 404)
         error_of(await world.ask("POST", "conversations", {"items": [{"role": "user", "content": "x"}]}), 400)
         assert (await world.ask("POST", "conversations")).status_code == 200
+
+
+async def test_an_answer_repeats_what_holds_also_where_the_request_says_nothing() -> None:
+    async with openai_world() as world:
+        found = (await world.respond("One", reasoning={"effort": "low"}, temperature=0.5)).json()
+        assert found["reasoning"] == {"effort": "low", "summary": None}
+        assert (found["temperature"], found["top_p"]) == (0.5, 1.0)
+        assert (found["presence_penalty"], found["frequency_penalty"]) == (0.0, 0.0)

@@ -101,7 +101,7 @@ async def test_a_client_that_leaves_stops_its_own_turn_and_no_other() -> None:
         assert world.keeper.seats[1].stopped == [2]
         world.fake.say(core.TextDelta("Hello"), core.TurnEnded("success"))
         await first.whole()
-        assert first.events[-1]["type"] == "response.completed"
+        assert first.events[-2]["type"] == "response.completed"
 
 
 async def test_a_response_in_the_background_goes_on_when_its_reader_leaves() -> None:

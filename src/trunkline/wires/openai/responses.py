@@ -19,8 +19,9 @@ _ECHOED: Mapping[str, Any] = {
     "background": False, "instructions": None, "max_output_tokens": None, "max_tool_calls": None, "metadata": {},
     "parallel_tool_calls": True, "previous_response_id": None, "prompt_cache_key": None,
     "reasoning": {"effort": None, "summary": None}, "safety_identifier": None, "service_tier": "default",
-    "store": True, "temperature": None, "text": {"format": {"type": "text"}}, "tool_choice": "auto", "tools": [],
-    "top_logprobs": 0, "top_p": None, "truncation": "disabled", "user": None,
+    "store": True, "temperature": 1.0, "text": {"format": {"type": "text"}}, "tool_choice": "auto", "tools": [],
+    "top_logprobs": 0, "top_p": 1.0, "truncation": "disabled", "user": None, "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
 }  # fmt: skip
 
 
@@ -71,8 +72,11 @@ def read_response(params: Params) -> AskedTurn:
 
 
 def echoed(request: Mapping[str, Any]) -> dict[str, Any]:
-    """What an answer repeats of its request."""
-    return {name: default if request.get(name) is None else request[name] for name, default in _ECHOED.items()}
+    """What an answer repeats of its request, with what holds where it says nothing."""
+    found = {name: default if request.get(name) is None else request[name] for name, default in _ECHOED.items()}
+    if isinstance(found["reasoning"], dict):
+        found["reasoning"] = {**_ECHOED["reasoning"], **found["reasoning"]}
+    return found
 
 
 def conversation_of(given: Any) -> str | None:

@@ -7,13 +7,13 @@ own, which plain models may call, are that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from trunkline.base.jsontext import dumps
 from trunkline.core.usage import Usage
 from trunkline.wires.openai import codec
-from trunkline.wires.openai.codec import response_id
+from trunkline.wires.openai.codec import DONE, response_id
 from trunkline.wires.openai.errors import OpenAIRefused
 
 _TOO_MANY = 429
@@ -26,10 +26,19 @@ class ResponsesWriter:
         echoed: what the answer repeats of its request.
         created: when, in seconds since 1970.
         streams: whether anybody reads the events.
+        clock: tells when it is complete.
     """
 
     def __init__(
-        self, model: str, session: str, turn: int, created: int, *, echoed: Mapping[str, Any], streams: bool
+        self,
+        model: str,
+        session: str,
+        turn: int,
+        created: int,
+        *,
+        echoed: Mapping[str, Any],
+        streams: bool,
+        clock: Callable[[], float],
     ) -> None:
         self.id = response_id(session, turn)
         self.status = "in_progress"
@@ -44,6 +53,8 @@ class ResponsesWriter:
         self._open: _OpenItem | None = None
         self._usage: Usage | None = None
         self._error: dict[str, Any] | None = None
+        self._clock = clock
+        self._completed: int | None = None
 
     def begin(self) -> bytes:
         """Before anything is said."""
@@ -94,7 +105,8 @@ class ResponsesWriter:
         is_cut = finish == "length"
         data = self._close("incomplete" if is_cut else "completed")
         self.status = "incomplete" if is_cut else "completed"
-        return data + self._event(f"response.{self.status}", response=self.whole())
+        self._completed = None if is_cut else int(self._clock())
+        return data + self._event(f"response.{self.status}", response=self.whole()) + self._done()
 
     def fail(self, refused: OpenAIRefused, usage: Usage | None = None, *, stopped: bool = False) -> bytes:
         """There is no answer, or not all of it."""
@@ -103,13 +115,14 @@ class ResponsesWriter:
         self.status = "cancelled" if stopped else "failed"
         code = "rate_limit_exceeded" if refused.status == _TOO_MANY else "server_error"
         self._error = None if stopped and not self._streams else {"code": code, "message": refused.message}
-        return data + self._event("response.failed", response=self.whole())
+        return data + self._event("response.failed", response=self.whole()) + self._done()
 
     def whole(self) -> dict[str, Any]:
         """The answer as it is now."""
         is_cut = self.status == "incomplete"
         return {
             **self._head,
+            "completed_at": self._completed,
             "status": self.status,
             "error": self._error,
             "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
@@ -131,6 +144,10 @@ class ResponsesWriter:
         data = self._event(item.kind.done, **item.place, text=text, **more)
         data += self._event(item.kind.part_done, **item.place, part=item.kind.part(text))
         return data + self._event("response.output_item.done", output_index=item.index, item=whole)
+
+    def _done(self) -> bytes:
+        # Clients that only know Chat Completions wait for it, and the others leave it alone.
+        return DONE if self._streams else b""
 
     def _event(self, kind: str, **members: Any) -> bytes:
         if not self._streams:

@@ -19,19 +19,18 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
-from trunkline.base.asgi_answers import JSON, Refused, answer
-from trunkline.base.asgi_body import bounded_body
+from trunkline.base.asgi_answers import Refused, answer
 from trunkline.base.asgi_last_resort import LastResort
 from trunkline.core.faults import Fault
 from trunkline.core.ids import new_id
 from trunkline.core.keeper import OfferedAgent, SessionKeeper
 from trunkline.wires.openai import stored
 from trunkline.wires.openai.asking import ask, is_model, refused_of
+from trunkline.wires.openai.bodies import json_params
 from trunkline.wires.openai.chat import ChatWriter, read_chat
-from trunkline.wires.openai.codec import Params, decode
 from trunkline.wires.openai.cutting import AnswerCutter
 from trunkline.wires.openai.errors import RETRY_HEADER, OpenAIRefused, bad, members, unknown_model, unsupported
-from trunkline.wires.openai.messages import BODY_SECONDS, MAX_BODY, SESSION_HEADER, AskedTurn
+from trunkline.wires.openai.messages import MAX_BODY, SESSION_HEADER, AskedTurn
 from trunkline.wires.openai.responses import read_response
 from trunkline.wires.openai.responses_writer import ResponsesWriter
 from trunkline.wires.openai.streaming import AnswerStream, OpenTurns, session_headers, waited
@@ -120,18 +119,24 @@ class OpenAIApplication:
 
     async def _chat(self, request: Request) -> Response:
         self._turns.check()
-        asked = _in_session(read_chat(await _params(request)), request)
+        asked = _in_session(read_chat(await json_params(request, MAX_BODY)), request)
         turn = await ask(self._asking(request), asked)
         writer = ChatWriter(asked, turn.seat.session.id, turn.number, int(time.time()))
         return await self._answered(request, asked, turn, writer)
 
     async def _respond(self, request: Request) -> Response:
         self._turns.check()
-        asked = _in_session(read_response(await _params(request)), request)
+        asked = _in_session(read_response(await json_params(request, MAX_BODY)), request)
         turn = await ask(self._asking(request), asked)
         session = turn.seat.session.id
         writer = ResponsesWriter(
-            asked.model, session, turn.number, int(time.time()), echoed=asked.echoed, streams=asked.stream
+            asked.model,
+            session,
+            turn.number,
+            int(time.time()),
+            echoed=asked.echoed,
+            streams=asked.stream,
+            clock=time.time,
         )
         return await self._answered(request, asked, turn, writer)
 
@@ -186,7 +191,7 @@ class OpenAIApplication:
 
     async def _new_conversation(self, request: Request) -> Response:
         self._asking(request)
-        params = await _params(request, may_be_empty=True)
+        params = await json_params(request, MAX_BODY, may_be_empty=True)
         if params.list("items"):
             raise unsupported("items", "A conversation begins empty here: send its items as `input` of a response.")
         metadata = params.object("metadata")
@@ -232,20 +237,6 @@ def _methods(path: str, **endpoints: _Endpoint) -> Route:
         return await endpoints["GET" if request.method == "HEAD" else request.method](request)
 
     return Route(path, endpoint, methods=list(endpoints))
-
-
-async def _params(request: Request, *, may_be_empty: bool = False) -> Params:
-    """The members of the body.
-
-    Raises:
-        Refused: it is too large or too slow, or no JSON object.
-    """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind and kind != JSON and not kind.endswith("+json"):
-        told = f"The body must be JSON: say `Content-Type: {JSON}`."
-        raise OpenAIRefused(415, told, headers={"connection": "close"})
-    body = await bounded_body(request, MAX_BODY, BODY_SECONDS)
-    return Params({}) if may_be_empty and not body.strip() else decode(body)
 
 
 def _in_session(asked: AskedTurn, request: Request) -> AskedTurn:

@@ -35,7 +35,7 @@ class StoredTurn:
         self.agent = agent
         self.events: list[Event] = []
         self.message: UserMessage | None = None
-        self.at = 0.0
+        self.at = self.ended_at = 0.0
         self.turns = 0
         """How many turns the session has."""
 
@@ -54,11 +54,20 @@ class StoredTurn:
                 continue
             if isinstance(item.event, TurnStarted):
                 self.message, self.at = item.event.message, item.at
+            self.ended_at = item.at
             self.events.append(item.event)
 
     def members(self) -> dict[str, Any]:
         """As a response. Of its request, only what was said is kept."""
-        writer = ResponsesWriter(self.agent, self.session, self.number, int(self.at), echoed=echoed({}), streams=False)
+        writer = ResponsesWriter(
+            self.agent,
+            self.session,
+            self.number,
+            int(self.at),
+            echoed=echoed({}),
+            streams=False,
+            clock=lambda: self.ended_at,
+        )
         teller = TurnTeller(writer)
         for event in self.events:
             teller.tell(event)
@@ -114,7 +123,7 @@ async def cancel(keeper: SessionKeeper, id: str) -> dict[str, Any]:
     turn.number = number
     try:
         if 0 < seat.session.turn <= number <= seat.session.latest:
-            writer = ResponsesWriter(seat.agent, session, number, 0, echoed={}, streams=False)
+            writer = ResponsesWriter(seat.agent, session, number, 0, echoed={}, streams=False, clock=lambda: 0)
             turn.begin(TurnTeller(writer))
             seat.stop(number)
             with suppress(TimeoutError):
