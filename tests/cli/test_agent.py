@@ -32,7 +32,7 @@ async def test_garbage_is_looked_for_again_when_all_is_loaded_and_not_among_that
     collector = SimpleNamespace(freeze=lambda: done.append("freeze"), enable=lambda: done.append("enable"))
     monkeypatch.setattr(agent, "gc", collector)
     monkeypatch.setattr(stdio, "StdioServer", Server)
-    start: Any = SimpleNamespace(open=opened, named=True, greeted=False, options=SimpleNamespace(max_line=1))
+    start: Any = SimpleNamespace(begin=opened, named=True, greeted=False, options=SimpleNamespace(max_line=1))
     assert await agent._talk(start, 0, 1) == 0
     assert done == ["open", "freeze", "enable", "serve"]
 

@@ -27,7 +27,8 @@ from trunkline.core.events import (
 )
 from trunkline.core.turns import State
 from trunkline.exchange.exchange import Exchange
-from trunkline.exchange.forking import NoSuchEvent, fork
+from trunkline.exchange.forked_events import NoSuchEvent
+from trunkline.exchange.forking import fork
 from trunkline.exchange.settings import AgentSettings, ExchangeSettings
 from trunkline.exchange.switchboard import Switchboard
 from trunkline.models.messages import Text, ToolResultBlock

@@ -21,8 +21,8 @@ from trunkline.base.writing import EXIT_BROKEN_PIPE, write_all, write_or_drop
 from trunkline.cli import agent_options, opening
 from trunkline.cli.agent_options import EXIT_FAILED, EXIT_USAGE
 from trunkline.cli.arguments import HelpFormatter, Parser, UsageError, count
+from trunkline.cli.session_start import SessionStart
 from trunkline.core.faults import Fault
-from trunkline.core.redaction import Redaction
 from trunkline.store.waiting import when_free
 from trunkline.wires.jsonstream import codec, messages
 from trunkline.wires.jsonstream.greeting import greeting
@@ -147,32 +147,15 @@ def _attach(options: argparse.Namespace, reading: int, writing: int) -> int:
     return attaching.relay(header, reading, writing)
 
 
-class _Start:
-    """A session about to begin: everything that may be wrong with it has been looked at by now, or is by `open`."""
+class _Start(SessionStart):
+    """One that a host may know of before it has begun."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self.options = options
+        super().__init__(options)
         self.greeted = False
         """Whether the host knows that we are ready."""
         self._session: Session | None = None
-        self.workspace = opening.directory(options.workspace)
-        opening.check_session(self.workspace, session_id=options.session_id, resume=options.resume)
-        self.model_options = agent_options.model_options(options)
-        self.agent = opening.make_agent(options.agent, options.script, self.workspace, self.model_options)
-        self.policy = opening.policy(options.allow, agent=self.agent, more_tools=True)
-        self.mode = opening.first_mode(options.mode, auto_approve=options.auto_approve)
-        self.named = not options.no_session and opening.keeps_sessions(self.agent, self.workspace)
-        """Whether the session is kept, and so has a name for the host."""
-        self.kept = when_free(
-            lambda: opening.session_log(
-                self.workspace,
-                session_id=options.session_id,
-                resume=options.resume,
-                kept=self.named,
-                agent=self.agent.name,
-                anyway=options.anyway,
-            )
-        )
+        self.kept = when_free(self.log)
 
     def greet(self, writing: int) -> None:
         """Say that we are ready if that is so: if nothing can keep the session from beginning.
@@ -194,22 +177,9 @@ class _Start:
             self.greeted = False
             raise
 
-    async def open(self) -> Session:
+    async def begin(self) -> Session:
         """Let the agent begin."""
-        from trunkline.core.session import Session
-
-        self._session = await Session.open(
-            self.agent,
-            self.kept.log,
-            self.policy,
-            resume=self.kept.resumed,
-            mode=self.kept.mode(self.mode, self.policy),
-            workspace=self.workspace,
-            instructions=self.options.system_prompt,
-            options=agent_options.with_variables(self.model_options),
-            redact=Redaction(opening.redactor(self.agent)),
-        )
-        await opening.settle(self._session, self.kept)
+        self._session = await self.open(self.kept)
         return self._session
 
     def give_up(self) -> None:
@@ -237,7 +207,7 @@ def _serve(start: _Start, reading: int, writing: int) -> int:
 async def _talk(start: _Start, reading: int, writing: int) -> int:
     from trunkline.wires.jsonstream.stdio import StdioServer
 
-    session = await start.open()
+    session = await start.begin()
     # What is loaded by now stays: no need to look through it again and again for what can be thrown away.
     gc.freeze()
     gc.enable()

@@ -7,13 +7,15 @@ sessions for them: an exchange, where others share them, and a process of one us
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from trunkline.base.values import Value
 from trunkline.base.vocabulary import Mode
 from trunkline.core.agent import Capabilities, Decision
 from trunkline.core.events import Envelope, Gap, UserMessage
-from trunkline.core.session import Session
+
+if TYPE_CHECKING:
+    from trunkline.core.session import Session
 
 #: The most sessions in one list, if nobody says how many.
 LISTED = 100

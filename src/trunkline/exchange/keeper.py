@@ -14,6 +14,7 @@ from trunkline.base.vocabulary import Mode
 from trunkline.core.agent import Decision
 from trunkline.core.events import Envelope, Gap, UserMessage
 from trunkline.core.faults import AgentBusy, Forbidden, SessionNotFound
+from trunkline.core.ids import checked
 from trunkline.core.keeper import LISTED, KnownSession, OfferedAgent, Removed, When
 from trunkline.core.session import Session
 from trunkline.exchange.exchange import Exchange
@@ -21,7 +22,7 @@ from trunkline.exchange.forking import fork
 from trunkline.exchange.live_session import LiveSession
 from trunkline.exchange.people import Person
 from trunkline.exchange.reach import check_reach
-from trunkline.exchange.session_rows import SessionRow, checked
+from trunkline.exchange.session_rows import SessionRow
 from trunkline.exchange.settings import Role
 from trunkline.exchange.switchboard import Switchboard
 from trunkline.store.database import DatabaseGone

@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from trunkline.base.values import Value
-from trunkline.core.faults import ConfigError
 from trunkline.exchange import tally
 from trunkline.store.database import Database, Row, Transaction
 
 #: The most sessions in one list.
 MOST_LISTED = 1000
-#: The longest id that a client may choose: it becomes a file name, and appears in every list.
-LONGEST_ID = 200
-#: The rule for ids, in words.
-ID_RULE = f"1 to {LONGEST_ID} printable characters, no `/`, and must not be `.` or `..`"
 
 
 class SessionRow(Value):
@@ -86,19 +81,3 @@ class SessionRows:
         now = self._clock()
         sql = "UPDATE session SET updated_at = ? WHERE id = ?"
         await self._database.write(lambda tx: tx.execute(sql, (now, session_id)))
-
-
-def can_be_id(id: str) -> bool:
-    """Whether every wire can carry an id: in URLs, where `.` and `..` are not names, in lines, on a screen."""
-    return 0 < len(id) <= LONGEST_ID and id.isprintable() and "/" not in id and id not in (".", "..")
-
-
-def checked(session_id: str) -> str:
-    """A session id that can be stored.
-
-    Raises:
-        ConfigError: it cannot.
-    """
-    if not can_be_id(session_id):
-        raise ConfigError(f"A session id must have {ID_RULE}.", hint="Choose another one.")
-    return session_id

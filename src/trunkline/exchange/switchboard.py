@@ -16,7 +16,7 @@ from trunkline.base.redact import Redactor
 from trunkline.core.agent import Agent
 from trunkline.core.events import Envelope, UserMessage
 from trunkline.core.faults import AgentBusy, Fault, SessionDamaged, SessionExists, SessionNotFound, of
-from trunkline.core.ids import new_id
+from trunkline.core.ids import checked, new_id
 from trunkline.core.keeper import LISTED, Removed, When
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
@@ -29,7 +29,7 @@ from trunkline.exchange.directory import AgentEntry, Directory
 from trunkline.exchange.doors import Doors
 from trunkline.exchange.live_session import LiveSession, Told
 from trunkline.exchange.messages import Messages, QueuedMessage, begun_in, storable
-from trunkline.exchange.session_rows import SessionRow, SessionRows, checked
+from trunkline.exchange.session_rows import SessionRow, SessionRows
 from trunkline.exchange.tally import Tallies
 from trunkline.exchange.waking import Waking
 from trunkline.store.copying import copy

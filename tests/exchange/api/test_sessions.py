@@ -10,9 +10,9 @@ import pytest
 from tests.exchange.api_world import world
 from tests.support.loop import until
 from trunkline.core.events import TurnEnded
+from trunkline.core.ids import LONGEST_ID
 from trunkline.exchange.api.endpoint import MAX_BODY
 from trunkline.exchange.reach import MAX_FILES
-from trunkline.exchange.session_rows import LONGEST_ID
 from trunkline.exchange.settings import AgentBudget
 
 

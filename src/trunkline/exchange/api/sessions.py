@@ -10,6 +10,7 @@ from trunkline.base.values import Value
 from trunkline.base.vocabulary import MODES, Mode
 from trunkline.core.events import UserMessage
 from trunkline.core.faults import ConfigError, SessionNotFound
+from trunkline.core.ids import ID_RULE, can_be_id
 from trunkline.core.keeper import LISTED, When
 from trunkline.core.turns import State
 from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint
@@ -17,7 +18,7 @@ from trunkline.exchange.api.errors import ApiRefused
 from trunkline.exchange.api.schemas import COUNT, FLAG, MOMENT, TEXT, array, maybe, obj
 from trunkline.exchange.live_session import LiveSession
 from trunkline.exchange.reach import check_reach
-from trunkline.exchange.session_rows import ID_RULE, MOST_LISTED, SessionRow, can_be_id
+from trunkline.exchange.session_rows import MOST_LISTED, SessionRow
 
 #: A session that is not at work: a log and a row.
 ASLEEP = "asleep"

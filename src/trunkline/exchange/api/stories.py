@@ -13,7 +13,8 @@ from trunkline.exchange.api.errors import ApiRefused
 from trunkline.exchange.api.schemas import COUNT, MOMENT, TEXT, array, obj
 from trunkline.exchange.api.sessions import about, row_of
 from trunkline.exchange.explaining import explained
-from trunkline.exchange.forking import NoSuchEvent, fork
+from trunkline.exchange.forked_events import NoSuchEvent
+from trunkline.exchange.forking import fork
 from trunkline.exchange.handover import hand_over
 from trunkline.exchange.recording import recorded
 
