@@ -15,8 +15,10 @@ from tests.agents.helpers import play, request, text_of
 from tests.packaging.commands import ECHO_TEXT, echo_turn
 from tests.support.agent_process import AgentProcess
 from trunkline.agents import registry
+from trunkline.agents.external.acp import AcpAgent
 from trunkline.agents.external.jsonstream import JsonStreamAgent
 from trunkline.core.faults import ConfigError, ProviderError
+from trunkline.wires.acp import hub
 
 #: The installed program, not `python -m`: that one has the current directory on its path by itself.
 SCRIPT = str(Path(sys.executable).with_name("trunkline"))
@@ -107,7 +109,7 @@ async def test_every_agent_can_be_made_by_name_and_answers(name: str, options: d
 def test_an_unknown_agent_is_refused_with_a_suggestion_and_the_list() -> None:
     assert refusal("ecco") == (
         "There is no agent `ecco`. Did you mean `echo`? The agents are `coder`, `echo`, `scripted`; "
-        "`MODULE:NAME`, `jsonstream:COMMAND`, `agentproc:PROFILE`, `scripted:SCRIPT`, "
+        "`MODULE:NAME`, `jsonstream:COMMAND`, `acp:COMMAND`, `agentproc:PROFILE`, `scripted:SCRIPT`, "
         "`graph:GRAPH`, `tryll:HOST:PORT`, `model:NAME` name yours."
     )
 
@@ -296,7 +298,7 @@ async def test_a_program_that_is_not_there_is_told_when_it_is_opened() -> None:
 def test_a_program_can_tell_that_it_is_not_there() -> None:
     def problem(name: str) -> str | None:
         agent = registry.make(name, {})
-        assert isinstance(agent, JsonStreamAgent)
+        assert isinstance(agent, JsonStreamAgent | AcpAgent)
         return agent.problem()
 
     assert problem("jsonstream:no-such-program --json-stream") == (
@@ -307,12 +309,25 @@ def test_a_program_can_tell_that_it_is_not_there() -> None:
     )
     assert problem("jsonstream:sh") is None
     assert problem("jsonstream:./relative/to/the/workspace") is None
+    assert problem("acp:no-such-program --acp") == (
+        "There is no program `no-such-program` on `PATH`. Install it, or give its full path."
+    )
+
+
+def test_an_agent_that_goes_by_a_short_name_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    for name in hub.PROGRAMS:
+        agent = registry.make(f"acp:{name}", {})
+        assert agent.name == name
+        assert "Install it with `npm install -g " in (registry.problem(agent, ".") or "")
+    assert registry.make("acp:opencode acp --pure", {}).name == "opencode"
 
 
 @pytest.mark.parametrize(
     ("name", "told"),
     [
         ("jsonstream:", "`jsonstream:` needs a command. Such as `--agent 'jsonstream:some-agent --json-stream'`."),
+        ("acp: ", "`acp:` needs a command. Such as `--agent acp:opencode`, or `--agent 'acp:some-agent --acp'`."),
         ("jsonstream:a 'b", "The command in `jsonstream:a 'b` cannot be split: No closing quotation."),
     ],
 )

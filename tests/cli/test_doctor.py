@@ -53,3 +53,26 @@ def test_without_a_file_here_the_one_of_trunkline_up_is_looked_at(here: Path, mo
 def test_without_a_file_it_tells_how_to_write_one() -> None:
     done = CliRunner().invoke(doctor.command, [])
     assert (done.exit_code, "trunkline init" in done.stdout) == (1, True)
+
+
+def test_the_agents_of_other_people_are_listed_with_what_each_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "opencode").write_text("#!/bin/sh\n")
+    (tmp_path / "opencode").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-hidden-0123")
+    monkeypatch.delenv("GEMINI_API_KEY", raising=False)
+    done = CliRunner().invoke(doctor.command, ["--agents"])
+    assert done.exit_code == 0
+    lines = done.output.splitlines()
+    assert lines[0].split() == ["NAME", "HERE", "DESCRIPTION"]
+    assert any(line.split()[:2] == ["acp:opencode", "yes"] for line in lines)
+    assert any(line.split()[:2] == ["acp:gemini-cli", "no"] for line in lines)
+    assert "Install it with `npm install -g @google/gemini-cli`." in done.output
+    found = json.loads(CliRunner().invoke(doctor.command, ["--agents", "--json"]).output)
+    opencode = next(each for each in found["agents"] if each["name"] == "opencode")
+    assert (opencode["command"], opencode["path"], opencode["keys"], opencode["advice"]) == (
+        "opencode acp", str(tmp_path / "opencode"), ["OPENAI_API_KEY"], "",
+    )  # fmt: skip
+    assert "sk-hidden-0123" not in done.output

@@ -6,6 +6,8 @@ A name is one of
 - `PACKAGE.MODULE:NAME`: an agent of yours, or a class or function that makes one and needs no arguments. A module that
   is not installed is looked for in the current directory;
 - `jsonstream:COMMAND ARGS...`: any program that speaks the JSON stream. Quotes work as in a shell, nothing else does;
+- `acp:COMMAND ARGS...`: any program that speaks the Agent Client Protocol, or the name of one that is known, such as
+  `acp:opencode`;
 - `agentproc:PROFILE`: any program that an AgentProc profile describes: a file, or the name of a bundled one;
 - `scripted:SCRIPT`: what a script plays: a file, or the name of a bundled one;
 - `graph:GRAPH`: what a graph describes: a file, or the name of a bundled one;
@@ -32,6 +34,7 @@ from trunkline.core.faults import ConfigError, Fault
 FORMS = (
     "MODULE:NAME",
     "jsonstream:COMMAND",
+    "acp:COMMAND",
     "agentproc:PROFILE",
     "scripted:SCRIPT",
     "graph:GRAPH",
@@ -42,6 +45,7 @@ FORMS = (
 FILE_FORMS = ("agentproc", "scripted", "graph")
 
 _PROGRAM = "jsonstream"
+_ACP = "acp"
 _PROFILE = "agentproc"
 _SCRIPT = "scripted"
 _SERVER = "tryll"
@@ -148,20 +152,35 @@ def problem(agent: Agent, workspace: str) -> str | None:
 
 
 def _program(command: str) -> Agent:
+    argv = _words(_PROGRAM, command, f"Such as `--agent '{_PROGRAM}:some-agent --json-stream'`.")
+    from trunkline.agents.external.jsonstream import JsonStreamAgent
+    from trunkline.base.own_python import safe_python
+
+    return JsonStreamAgent(safe_python(argv), name=os.path.basename(argv[0]) or _PROGRAM)
+
+
+def _acp(command: str) -> Agent:
+    from trunkline.agents.external.acp import AcpAgent
+    from trunkline.base.own_python import safe_python
+    from trunkline.wires.acp import hub
+
+    if (known := hub.PROGRAMS.get(command.strip())) is not None:
+        return AcpAgent(known.argv, name=command.strip(), hint=known.how_to_install)
+    argv = _words(_ACP, command, f"Such as `--agent {_ACP}:opencode`, or `--agent '{_ACP}:some-agent --acp'`.")
+    return AcpAgent(safe_python(argv), name=os.path.basename(argv[0]) or _ACP)
+
+
+def _words(form: str, command: str, hint: str) -> list[str]:
+    """The words of a command. Quotes work as in a shell, nothing else does."""
     import shlex
 
     try:
         argv = shlex.split(command)
     except ValueError as error:
-        raise ConfigError(f"The command in `{_PROGRAM}:{command}` cannot be split: {error}.") from None
+        raise ConfigError(f"The command in `{form}:{command}` cannot be split: {error}.") from None
     if not argv:
-        raise ConfigError(
-            f"`{_PROGRAM}:` needs a command.", hint=f"Such as `--agent '{_PROGRAM}:some-agent --json-stream'`."
-        )
-    from trunkline.agents.external.jsonstream import JsonStreamAgent
-    from trunkline.base.own_python import safe_python
-
-    return JsonStreamAgent(safe_python(argv), name=os.path.basename(argv[0]) or _PROGRAM)
+        raise ConfigError(f"`{form}:` needs a command.", hint=hint)
+    return argv
 
 
 def _profiled(profile: str) -> Agent:
@@ -218,6 +237,7 @@ def _model(name: str) -> Agent:
 
 _FORMS: dict[str, Callable[[str], Agent]] = {
     _PROGRAM: _program,
+    _ACP: _acp,
     _PROFILE: _profiled,
     _SCRIPT: _playing,
     _SERVER: _served,

@@ -22,6 +22,18 @@ def find_program(name: str, environ: Mapping[str, str] | None = None) -> str | N
     return next((path for path in candidates if os.path.isfile(path) and os.access(path, os.X_OK)), None)
 
 
+def program_problem(program: str, environ: Mapping[str, str]) -> str | None:
+    """Why a program cannot be run, as far as that can be told without trying: there is none."""
+    if os.path.isabs(program):
+        if os.path.isfile(program) and os.access(program, os.X_OK):
+            return None
+        return f"There is no program `{program}` that could be run. Check the path."
+    # One with a folder is relative to a workspace that is not known yet.
+    if os.path.dirname(program) or find_program(program, environ) is not None:
+        return None
+    return f"There is no program `{program}` on `PATH`. Install it, or give its full path."
+
+
 def program_file(name: str, environ: Mapping[str, str]) -> str:
     """The file to start for a bare name: where there is none that can be run, one of which the system says why.
 

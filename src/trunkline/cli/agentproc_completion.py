@@ -11,6 +11,7 @@ from trunkline.agents import registry, script
 from trunkline.agents.graph import bundled
 from trunkline.cli.arguments import Parser
 from trunkline.cli.value_completion import exchange_agents
+from trunkline.wires.acp import hub as acp_hub
 from trunkline.wires.agentproc import hub
 
 
@@ -21,7 +22,8 @@ def profiles(incomplete: str) -> list[CompletionItem]:
 
 def agents(incomplete: str) -> list[CompletionItem]:
     """Everybody who can be named without knowing what is on this machine."""
-    known = [*registry.names(), *(f"agentproc:{name}" for name in hub.names())]
+    programs = [*(f"agentproc:{name}" for name in hub.names()), *(f"acp:{name}" for name in acp_hub.PROGRAMS)]
+    known = [*registry.names(), *programs]
     ours = [*(f"scripted:{name}" for name in script.bundled()), *(f"graph:{name}" for name in bundled.names())]
     return _beginning([*known, *ours], incomplete)
 

@@ -110,7 +110,7 @@ def _complete_provider(context: click.Context, parameter: click.Parameter, incom
 @chat_options.tracing
 def command(text: str | None, as_json: bool, as_jsonl: bool, **given: Any) -> None:
     """Talk to AGENT in the terminal: `coder`, any other that comes with Trunkline, or one of yours as MODULE:NAME,
-    jsonstream:COMMAND, agentproc:PROFILE, scripted:SCRIPT, graph:GRAPH, tryll:HOST:PORT or model:NAME.
+    jsonstream:COMMAND, acp:COMMAND, agentproc:PROFILE, scripted:SCRIPT, graph:GRAPH, tryll:HOST:PORT or model:NAME.
 
     With -p, or with something piped into it, it answers once, on standard output, and needs no terminal.
 

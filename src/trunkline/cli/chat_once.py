@@ -237,7 +237,7 @@ class _Output:
                 self._diagnostics = data
             case events.Extension(kind=kind, data=data):
                 self._extensions.append(_flat(kind, data))
-                if self._form == "text":
+                if self._form == "text" and kind not in events.UNSEEN:
                     # The other forms have it.
                     self.note(trace.told(event))
             case events.Audio():

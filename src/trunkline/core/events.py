@@ -162,6 +162,12 @@ class Extension(Event):
     data: Mapping[str, Any]
 
 
+#: Kinds of extensions that agents tell to programs and not to people: the commands that a message may begin with, the
+#: agent's own mode, and how full its model's window is.
+COMMANDS, AGENT_MODE, CONTEXT = "commands", "agent_mode", "context"
+UNSEEN = frozenset((COMMANDS, AGENT_MODE, CONTEXT))
+
+
 class SessionIdentified(Event):
     """The agent's own session id, which became known only now."""
 

@@ -60,8 +60,8 @@ listen = {_quoted(answers.listen)}
 # approvals_expire = "24h"
 
 [agents.helper]
-# coder, echo, graph:FILE, agentproc:PROFILE, jsonstream:COMMAND, tryll:HOST:PORT, model:NAME, scripted:FILE or
-# MODULE:NAME
+# coder, echo, graph:FILE, agentproc:PROFILE, acp:COMMAND, jsonstream:COMMAND, tryll:HOST:PORT, model:NAME,
+# scripted:FILE or MODULE:NAME
 agent = {_quoted(answers.agent)}
 workspace = {_quoted(answers.workspace)}
 mode = "default"

@@ -128,6 +128,7 @@ def test_everything_else_is_a_line_of_its_own() -> None:
         Plan((PlanEntry("Look", status="completed"), PlanEntry("Write"))),
         Plan(),
         Failed("provider", "Rate limit exceeded", retryable=True),
+        Extension("commands", {"commands": []}),
         Extension("demo", {"any": "thing"}),
         Extension("node_event", {"node": "tools", "type": "tool_call", "pairs": {"tool_name": "open"}}),
         Audio(b"1234", 16000),

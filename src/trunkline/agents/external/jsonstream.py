@@ -12,12 +12,11 @@ new session under the same id, and the user is told; it must not happen silently
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 
 from trunkline.agents.journal_notes import last_text
 from trunkline.base.process import child_env
-from trunkline.base.programs import find_program
+from trunkline.base.programs import program_problem
 from trunkline.base.vocabulary import IMAGE_INPUT
 from trunkline.core.agent import Capabilities, OpenRequest
 from trunkline.core.faults import ConfigError, Fault
@@ -72,17 +71,7 @@ class JsonStreamAgent:
 
     def problem(self) -> str | None:
         """Why it cannot answer here, if that can be told without trying: there is no such program."""
-        program = self._argv[0]
-        if os.path.dirname(program) and not os.path.isabs(program):
-            # It is relative to a workspace that is not known yet.
-            return None
-        if os.path.isabs(program):
-            if os.path.isfile(program) and os.access(program, os.X_OK):
-                return None
-            return f"There is no program `{program}` that could be run. Check the path."
-        if find_program(program, child_env(extra=self._env)) is not None:
-            return None
-        return f"There is no program `{program}` on `PATH`. Install it, or give its full path."
+        return program_problem(self._argv[0], child_env(extra=self._env))
 
     async def open(self, request: OpenRequest) -> DrivenConversation:
         """Start the program.

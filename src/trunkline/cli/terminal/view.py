@@ -260,6 +260,8 @@ class View:
                 if not self.traces:
                     return
                 text = trace.way(data)
+            case events.Extension(kind=kind) if kind in events.UNSEEN:
+                return
             case events.Extension():
                 text = one_line(trace.told(event))
             case events.Audio():

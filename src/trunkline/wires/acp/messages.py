@@ -144,9 +144,9 @@ class SetSessionConfigOptionRequest(AcpRequest):
 class PromptUsage(CamelCased):
     """The tokens that a prompt has used."""
 
-    total_tokens: int
-    input_tokens: int
-    output_tokens: int
+    total_tokens: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
     thought_tokens: int | None = None
     cached_read_tokens: int | None = None
     cached_write_tokens: int | None = None
