@@ -120,10 +120,16 @@ def _answering(method: str, handler: Handler, client_of: Callable[[Context], Cli
         except faults.Fault as fault:
             if method == "tools/call":
                 return messages.result(str(fault), is_error=True)
-            code = codec.RESOURCE_NOT_FOUND if isinstance(fault, faults.SessionNotFound) else codec.INTERNAL_ERROR
-            raise MCPError(code, str(fault)) from fault
+            raise MCPError(_code(fault), str(fault)) from fault
         except Exception as error:
             logger.exception("`%s` failed", method)
             raise MCPError(codec.INTERNAL_ERROR, INTERNAL) from error
 
     return answer
+
+
+def _code(fault: faults.Fault) -> int:
+    if isinstance(fault, faults.SessionNotFound):
+        return codec.RESOURCE_NOT_FOUND
+    # An id that cannot be one, for example.
+    return codec.INVALID_PARAMS if isinstance(fault, faults.ConfigError) else codec.INTERNAL_ERROR
