@@ -31,7 +31,7 @@ from trunkline.agents.turn_stream import TurnStream
 from trunkline.base import jsontext
 from trunkline.core import faults
 from trunkline.core.agent import AddHistory, AddMcpServer, Capabilities, Change, Decision, OpenRequest, SetOptions
-from trunkline.core.events import Extension, Failed, Notice, TextDelta, ThinkingDelta, TurnEnded, UserMessage
+from trunkline.core.events import FINISH, Extension, Failed, Notice, TextDelta, ThinkingDelta, TurnEnded, UserMessage
 from trunkline.core.faults import ConfigError, ProviderError, SessionDamaged, Unsupported
 from trunkline.core.usage import Usage
 from trunkline.models import abilities, providers
@@ -46,7 +46,6 @@ from trunkline.models.providers import SERVICES, ModelSettings
 PREFIX = "model:"
 #: What is said for a tool that the model called, and at the end of an answer.
 CLIENT_TOOL_CALL = "client_tool_call"
-FINISH = "finish"
 #: Where a client went on without saying what became of a call. Servers refuse calls without a result.
 NO_RESULT = "(There is no result.)"
 

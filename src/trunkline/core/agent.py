@@ -159,10 +159,13 @@ class Conversation(Protocol):
     """One dialogue with one agent. All methods but `turn` return promptly: none waits for a peer or a model.
 
     If its capabilities change with its options, an attribute `capabilities` holds the current ones; otherwise the
-    agent's apply. With `Capabilities.continues` it has a method `go_on(message)`, which yields what `turn` would: the
-    rest of a turn that an earlier process began. Its open requests are yielded again as they were, and nothing is done
-    twice. With `Capabilities.steerable` it has a method `steer(message) -> bool`: whether the agent will read the
-    message in the turn in progress, before its next model call.
+    agent's apply. Two more attributes may be there: `commands`, what a message may begin with and what that does, by
+    word; `context`, how many tokens of the model's window are used, and how many there are.
+
+    With `Capabilities.continues` it has a method `go_on(message)`, which yields what `turn` would: the rest of a turn
+    that an earlier process began. Its open requests are yielded again as they were, and nothing is done twice. With
+    `Capabilities.steerable` it has a method `steer(message) -> bool`: whether the agent will read the message in the
+    turn in progress, before its next model call.
     """
 
     @property

@@ -165,7 +165,10 @@ class Extension(Event):
 #: Kinds of extensions that agents tell to programs and not to people: the commands that a message may begin with, the
 #: agent's own mode, and how full its model's window is.
 COMMANDS, AGENT_MODE, CONTEXT = "commands", "agent_mode", "context"
-UNSEEN = frozenset((COMMANDS, AGENT_MODE, CONTEXT))
+#: Another: why an answer did not simply come to its end. Its `reason` is `length`, `tool_calls`, `refusal` or
+#: `max_turns`.
+FINISH = "finish"
+UNSEEN = frozenset((COMMANDS, AGENT_MODE, CONTEXT, FINISH))
 
 
 class SessionIdentified(Event):

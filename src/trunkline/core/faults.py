@@ -6,6 +6,7 @@
     │   └── RemoteProtocolError  the peer broke it
     ├── ConfigError              configuration or initialisation; fatal before `ready`
     │   ├── NoModel              no model was named
+    │   ├── MissingKey           a credential is missing
     │   ├── SessionExists        the id is taken
     │   ├── SessionNotFound      there is no such session to resume
     │   ├── SessionHeld          another process has it open
@@ -130,6 +131,10 @@ class NoModel(ConfigError):
         self.provider = provider
         self.base_url = base_url
         """Where to look, if that was said."""
+
+
+class MissingKey(ConfigError):
+    """The credential of a model's service is missing. Peers that can ask for one may do so."""
 
 
 class SessionExists(ConfigError):

@@ -22,6 +22,8 @@ from trunkline.core.events import Category
 SHORT_CHARS = 400
 #: All arguments together, beside the tool's name.
 SHORT_PAIRS = 100
+#: Files beyond that are not read just to show what would change in them: what tools write is less.
+LARGEST_FILE = 10 * 1024 * 1024
 #: Languages that a file's name may choose for its content.
 _LONGEST_ENDING = 12
 
@@ -126,6 +128,37 @@ def preview(
 def is_change(name: str, args: Mapping[str, Any], category: Category = "edit") -> bool:
     """Whether a call is shown as a change of a file."""
     return category == "edit" and name in _WRITING and args.keys() - _EXTRA == _WRITING[name]
+
+
+def changed_texts(name: str, args: Mapping[str, Any], before: str | None) -> tuple[str | None, str] | None:
+    """What a change makes of a file: all of it before and after, or else the two stretches. None if it is no change.
+
+    `before` is as for `preview`. The first text is None if a file is written of which nobody knows.
+    """
+    if not is_change(name, args):
+        return None
+    if isinstance(content := args.get("content"), str):
+        return before, content
+    old, new = args.get("old_string"), args.get("new_string")
+    if not isinstance(old, str) or not isinstance(new, str):
+        return None
+    return _replaced(before, old, new, every=args.get("replace_all") is True)
+
+
+def file_before(path: Any, workspace: str, largest: int = LARGEST_FILE) -> str | None:
+    """The content of the file that a call is about; None if there is none, or it cannot be compared."""
+    if not isinstance(path, str) or not path:
+        return None
+    # As the tools find it.
+    path = os.path.normpath(os.path.join(workspace, os.path.expanduser(path)))
+    try:
+        # Not what only looks like a file: opening a pipe would wait for whoever writes to it.
+        if not os.path.isfile(path) or os.path.getsize(path) > largest:
+            return None
+        with open(path, encoding="utf-8", errors="replace", newline="") as file:
+            return file.read()
+    except (OSError, ValueError):
+        return None
 
 
 def plain(shown: Preview) -> str:

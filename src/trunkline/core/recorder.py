@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from trunkline.base import jsontext
-from trunkline.core.events import Checkpointed, Envelope, Event, Failed, Gap, TextDelta, TurnEnded
+from trunkline.core.events import Checkpointed, Envelope, Event, Failed, Gap, TextDelta, ToolJudged, TurnEnded
 from trunkline.core.feed import SessionWatcher, Subscribers, Subscription
 from trunkline.core.log import EventLog, Restored
 from trunkline.core.state import SessionState
@@ -34,7 +34,11 @@ MAX_HELD = 4096
 
 
 class Sink(Protocol):
-    """Who is shown the events, in order. `show` must neither fail nor wait."""
+    """Who is shown the events, in order. `show` must neither fail nor wait.
+
+    One with an attribute `sees_judged` that is true is also shown each `ToolJudged`: what is done unasked, it can tell
+    with its arguments.
+    """
 
     @property
     def congested(self) -> bool:
@@ -69,6 +73,8 @@ class Recorder:
         self._loop = asyncio.get_running_loop()
         self._held: deque[Envelope] = deque()
         """Logged, or about to be, and not yet shown."""
+        self._judged = False
+        """Whether a `ToolJudged` is held."""
         self._first_end: int | None = None
         """The earliest turn's end that is held: it, and what follows, waits for the disk."""
         self._all_shown = asyncio.Event()
@@ -124,6 +130,9 @@ class Recorder:
             if kind is TurnEnded and self._first_end is None:
                 self._first_end = self.seq
         if not event.private:
+            self._held.append(envelope)
+        elif kind is ToolJudged:
+            self._judged = True
             self._held.append(envelope)
         if not self._flush_scheduled:
             self._flush_scheduled = True
@@ -184,14 +193,14 @@ class Recorder:
         if not self._subscribers.readers:
             self.sinks.remove(self._subscribers)
 
-    def read(self, since: int, until: int) -> Iterator[Envelope | Gap]:
-        """The public events from the log, after one sequence number and up to another."""
+    def read(self, since: int, until: int, *, judged: bool = False) -> Iterator[Envelope | Gap]:
+        """The public events from the log, after one sequence number and up to another; with `judged` also those."""
         for item in self._log.read(since):
             if isinstance(item, Gap):
                 yield item
             elif item.seq > until:
                 return
-            elif not item.event.private:
+            elif not item.event.private or (judged and type(item.event) is ToolJudged):
                 yield item
 
     def checkpoint_if_due(self) -> None:
@@ -255,11 +264,21 @@ class Recorder:
             batch = []
             while held and held[0].seq <= up_to:
                 batch.append(held.popleft())
-        if batch:
+        if batch and not self._judged:
             for sink in tuple(self.sinks):
                 sink.show(batch)
+        elif batch:
+            self._judged = any(type(envelope.event) is ToolJudged for envelope in held)
+            self._show_judged(batch)
         if not held:
             self._all_shown.set()
+
+    def _show_judged(self, batch: Sequence[Envelope]) -> None:
+        """What may hold a `ToolJudged`, which is for those alone who want it."""
+        public = [envelope for envelope in batch if not envelope.event.private]
+        for sink in tuple(self.sinks):
+            if shown := batch if getattr(sink, "sees_judged", False) else public:
+                sink.show(shown)
 
     def _report(self, error: Exception) -> None:
         """Tell the user, once per trouble, and not in the log, which cannot be written."""

@@ -138,6 +138,18 @@ class Session:
         return Capabilities() if self._agent is None else self._agent.capabilities
 
     @property
+    def commands(self) -> Mapping[str, str]:
+        """What a message may begin with, so that the agent does something else than answer: `/word`, and what."""
+        found: Mapping[str, str] = getattr(self._performer.conversation, "commands", {})
+        return found
+
+    @property
+    def context(self) -> tuple[int, int] | None:
+        """How many tokens of the model's window are used, and how many it has; None: nobody knows."""
+        found: tuple[int, int] | None = getattr(self._performer.conversation, "context", None)
+        return found
+
+    @property
     def turn(self) -> int:
         """The number of the turn in progress; 0 between turns."""
         return self._turns.turn
@@ -222,13 +234,14 @@ class Session:
         """The number of the latest event that watchers were shown: what comes to a new one has higher numbers."""
         return self._recorder.shown_seq
 
-    def read(self, since: int, until: int) -> Iterator[Envelope | Gap]:
-        """The public events from the log, after one sequence number and up to another.
+    def read(self, since: int, until: int, *, judged: bool = False) -> Iterator[Envelope | Gap]:
+        """The public events from the log, after one sequence number and up to another; with `judged` also each
+        `ToolJudged`.
 
         Raises:
             ValueError: the session was closed.
         """
-        return self._recorder.read(since, until)
+        return self._recorder.read(since, until, judged=judged)
 
     def clean(self, text: str) -> str:
         """A text for the peer that is no event, without secrets."""

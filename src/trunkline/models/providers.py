@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from trunkline.base.values import Value
-from trunkline.core.faults import ConfigError
+from trunkline.core.faults import ConfigError, MissingKey
 from trunkline.models.endpoint import endpoint, is_own_machine
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def check(settings: ModelSettings) -> None:
         option, variable = next(iter(provider.variables.items()))
         found = any(getattr(settings, name) for name in (option, *provider.elsewhere))
         if not found and not any(map(os.environ.get, provider.elsewhere_variables)):
-            raise ConfigError(f"{variable} not set", hint=f"(nor `{option}` in the configuration file)")
+            raise MissingKey(f"{variable} not set", hint=f"(nor `{option}` in the configuration file)")
 
 
 def make(settings: ModelSettings) -> Model:
@@ -202,7 +202,7 @@ def _check_key(settings: ModelSettings) -> None:
     key = (settings.api_key or "").strip()
     if not key and not (settings.base_url is not None and is_own_machine(settings.base_url)):
         hint = None if settings.key_name else "(nor `api_key` in the configuration file)"
-        raise ConfigError(f"{variable} not set", hint=hint)
+        raise MissingKey(f"{variable} not set", hint=hint)
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise ConfigError(
             f"{variable} does not hold a key: it contains spaces, line breaks or letters that no key has."

@@ -22,7 +22,9 @@ from trunkline.base.redact import MASK, Redactor
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.approvals import Decisions
 from trunkline.core.events import (
+    FINISH,
     Event,
+    Extension,
     Failed,
     Notice,
     TextDelta,
@@ -309,7 +311,11 @@ async def test_a_model_that_says_nothing_at_all_fails_the_turn() -> None:
 
 async def test_a_refusal_is_a_failure() -> None:
     events = await Bench([Answer((), "refusal", USED)]).run()
-    assert events == [Failed("provider", "The model refused to answer."), TurnEnded("error", USED)]
+    assert events == [
+        Extension(FINISH, {"reason": "refusal"}),
+        Failed("provider", "The model refused to answer."),
+        TurnEnded("error", USED),
+    ]
 
 
 async def test_an_answer_that_was_cut_off_goes_on_once() -> None:
@@ -317,7 +323,11 @@ async def test_an_answer_that_was_cut_off_goes_on_once() -> None:
     events = await bench.run()
     assert [event.text for event in events if isinstance(event, TextDelta)] == ["one", "two"]
     assert bench.model.asked[-1] == Message("user", (Text(GO_ON),))
-    assert events[-2:] == [Notice("The answer was cut off at its length limit."), TurnEnded("success", USED + USED)]
+    assert events[-3:] == [
+        Extension(FINISH, {"reason": "length"}),
+        Notice("The answer was cut off at its length limit."),
+        TurnEnded("success", USED + USED),
+    ]
 
 
 # Limits

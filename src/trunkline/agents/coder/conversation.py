@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
 from trunkline.agents.coder import options
 from trunkline.agents.coder.agent import capabilities
 from trunkline.agents.coder.calls import Calls
-from trunkline.agents.coder.commands import Commands
+from trunkline.agents.coder.commands import HELP, Commands
 from trunkline.agents.coder.compaction import Compaction
 from trunkline.agents.coder.conversation_tools import ConversationTools
 from trunkline.agents.coder.files import attach
@@ -116,6 +116,16 @@ class CoderConversation:
     def capabilities(self) -> Capabilities:
         """What the model can, as it is now, and whether there are servers."""
         return capabilities(self._settings, servers=self._tools.has_servers)
+
+    @property
+    def commands(self) -> Mapping[str, str]:
+        """What can be typed instead of a message."""
+        return HELP
+
+    @property
+    def context(self) -> tuple[int, int] | None:
+        """How full the model's window is."""
+        return self._history.tokens, self._client.context_window
 
     async def prepare(self) -> None:
         """See whether the model has its credentials, if it does not have them in its settings.

@@ -28,7 +28,7 @@ from trunkline.base.nearest import suggestion
 from trunkline.base.values import Value
 from trunkline.base.vocabulary import Mode
 from trunkline.core.agent import AddMcpServer
-from trunkline.core.faults import ConfigError, NoModel
+from trunkline.core.faults import ConfigError, MissingKey, NoModel
 from trunkline.models.endpoint import is_own_machine
 from trunkline.models.prices import Price
 from trunkline.models.providers import KEYLESS, NAMES, PROVIDERS, SERVICES, ModelSettings, check
@@ -327,7 +327,7 @@ class _Resolver:
         for source in (flags, addressed, *sources):
             if variable := source.get("api_key_env"):
                 if not self._environ.get(variable):
-                    raise ConfigError(f"{variable} not set.", hint=self._named_in("api_key_env"))
+                    raise MissingKey(f"{variable} not set.", hint=self._named_in("api_key_env"))
                 return base_url, self._environ[variable], variable
             if key := source.get("api_key"):
                 return base_url, self._expanded(key, "api_key"), self._key_name(source)
@@ -345,7 +345,7 @@ class _Resolver:
         try:
             return expanded(text, self._environ)
         except Reference as missing:
-            raise ConfigError(f"{missing.variable} not set.", hint=self._named_in(option)) from None
+            raise MissingKey(f"{missing.variable} not set.", hint=self._named_in(option)) from None
 
     def _named_in(self, option: str) -> str:
         """Who refers to a variable that is missing."""

@@ -18,7 +18,16 @@ from trunkline.agents.coder.steering import Steering
 from trunkline.agents.coder.words import GO_ON, NO_ANSWER, NO_MORE_TOOLS, NOT_RUN
 from trunkline.agents.turn_stream import TurnStream
 from trunkline.core import faults
-from trunkline.core.events import Failed, Notice, TextDelta, ThinkingDelta, TurnEnded, UserMessage
+from trunkline.core.events import (
+    FINISH,
+    Extension,
+    Failed,
+    Notice,
+    TextDelta,
+    ThinkingDelta,
+    TurnEnded,
+    UserMessage,
+)
 from trunkline.core.faults import Fault, ProviderError, TooLong
 from trunkline.core.turns import STOPPED
 from trunkline.core.usage import Usage
@@ -139,18 +148,26 @@ class TurnRunner:
         """Whether everything that was said to the agent meanwhile has been read."""
         return self._steering is None or self._steering.end()
 
-    @staticmethod
-    async def _broken_off(reason: str, tell: TurnStream) -> TurnEnded:
+    async def _broken_off(self, reason: str, tell: TurnStream) -> TurnEnded:
+        if self._client.max_rounds is not None and self.rounds > self._client.max_rounds:
+            await self._finish("max_turns", tell)
         await tell.say(Failed("tool", f"{reason} The turn was ended."))
         return TurnEnded("error", tell.usage)
 
     async def _ended(self, answer: Answer, tell: TurnStream) -> TurnEnded:
         if answer.stop == "refusal":
+            await self._finish("refusal", tell)
             await tell.say(Failed("provider", "The model refused to answer."))
             return TurnEnded("error", tell.usage)
         if answer.stop == "max_tokens":
+            await self._finish("length", tell)
             await tell.say(Notice("The answer was cut off at its length limit."))
         return TurnEnded("success", tell.usage)
+
+    async def _finish(self, reason: str, tell: TurnStream) -> None:
+        """Say why the answer does not simply come to its end; of a sub-agent's, nobody needs to know."""
+        if self._aloud:
+            await tell.say(Extension(FINISH, {"reason": reason}))
 
     async def _without_words(self, answer: Answer, tell: TurnStream) -> TurnEnded:
         """Some models put their answer into their reasoning: better that than nothing."""

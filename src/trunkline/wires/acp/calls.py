@@ -1,0 +1,110 @@
+"""How a tool call looks in an editor: its title, its kind, the files that it is about, and the change that it makes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from trunkline.base.visible import inline
+from trunkline.core.events import Category, ToolFinished, ToolJudged, ToolRequested
+from trunkline.core.preview import PreviewSize, changed_texts, file_before, is_change, preview
+from trunkline.wires.acp.messages_content import (
+    ContentBlock,
+    ImageBlock,
+    ShownContent,
+    ShownDiff,
+    TextBlock,
+    ToolCallContent,
+    ToolCallLocation,
+    ToolKind,
+)
+
+#: A title is one line of a narrow panel.
+TITLE_CHARS = 200
+#: A file up to this size is told whole, before and after; of a larger one the stretches that change.
+DIFFED_BYTES = 1024 * 1024
+
+Call = ToolRequested | ToolJudged
+
+#: What our own tools do. Those of others are told by their category.
+_KINDS: Mapping[str, ToolKind] = {
+    "Read": "read",
+    "Write": "edit",
+    "Edit": "edit",
+    "Glob": "search",
+    "Grep": "search",
+    "Bash": "execute",
+    "Spawn": "think",
+}
+_CATEGORIES: Mapping[Category, ToolKind] = {"info": "read", "edit": "edit", "exec": "execute", "mcp": "other"}
+
+_PATHS = ("file_path", "notebook_path", "path")
+_ABOUT = PreviewSize(lines=1, chars=TITLE_CHARS, parts=1)
+
+
+def kind_of(call: Call) -> ToolKind:
+    """What the call does, by the protocol's words."""
+    return _KINDS.get(call.name) or _CATEGORIES.get(call.category, "other")
+
+
+def title_of(call: Call) -> str:
+    """The call in one line: the tool, and what it is about."""
+    about = preview(call.name, call.args, _ABOUT, category=call.category).about.text
+    return inline(f"{call.name} {about}".rstrip(), TITLE_CHARS) or call.name
+
+
+def locations_of(call: Call, workspace: str) -> tuple[ToolCallLocation, ...]:
+    """The files that the call is about."""
+    for name in _PATHS:
+        path = call.args.get(name)
+        if isinstance(path, str) and path and "\0" not in path:
+            line = call.args.get("offset")
+            return (ToolCallLocation(_absolute(path, workspace), line if type(line) is int and line > 0 else None),)
+    return ()
+
+
+def change_of(call: Call, workspace: str) -> tuple[ToolCallContent, ...]:
+    """The change that the call would make of a file; nothing if it is no change."""
+    if not is_change(call.name, call.args, call.category):
+        return ()
+    path = call.args["file_path"]
+    # What is outside was not opened to whoever may look at the session.
+    before = None if call.outside else file_before(path, workspace, DIFFED_BYTES)
+    texts = changed_texts(call.name, call.args, before)
+    if texts is None or not isinstance(path, str) or "\0" in path:
+        return ()
+    old, new = texts
+    return (ShownDiff(_absolute(path, workspace), new, old),)
+
+
+def output_of(finished: ToolFinished) -> tuple[ToolCallContent, ...]:
+    """What a call has brought, for people."""
+    if not finished.output:
+        return ()
+    return (ShownContent(_output_block(finished)),)
+
+
+def raw_output_of(finished: ToolFinished) -> dict[str, Any]:
+    """What a call has brought, for programs. A picture is in the content, and is not told twice."""
+    raw: dict[str, Any] = {} if finished.output_type == "image" else {"output": finished.output}
+    if finished.metadata:
+        raw["metadata"] = dict(finished.metadata)
+    return raw
+
+
+def _output_block(finished: ToolFinished) -> ContentBlock:
+    if finished.output_type != "image":
+        return TextBlock(finished.output)
+    from base64 import b64decode
+
+    media = (finished.metadata or {}).get("media_type")
+    try:
+        return ImageBlock(b64decode(finished.output), media if isinstance(media, str) else "image/png")
+    except ValueError:
+        return TextBlock("[A picture that cannot be shown.]")
+
+
+def _absolute(path: str, workspace: str) -> str:
+    """As the tools find it."""
+    return os.path.normpath(os.path.join(workspace, os.path.expanduser(path)))

@@ -1,0 +1,231 @@
+"""What happens in a session, as a client is told of it: events become updates.
+
+Of a call that needs no approval the client hears when it begins; of any other when it is asked about, and always with
+what it would change, before the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trunkline.base.visible import inline
+from trunkline.core import events as core
+from trunkline.core.events import ToolJudged, ToolRequested
+from trunkline.core.fault_table import told
+from trunkline.wires.acp import calls, codec
+from trunkline.wires.acp.messages_content import (
+    AudioBlock,
+    ContentBlock,
+    ResourceLinkBlock,
+    ShownContent,
+    TextBlock,
+    ToolCallStatus,
+    ToolCallUpdate,
+)
+from trunkline.wires.acp.messages_updates import (
+    AgentMessageChunk,
+    AvailableCommand,
+    AvailableCommandsUpdate,
+    CurrentModeUpdate,
+    MoneySpent,
+    PlannedTask,
+    PlanUpdate,
+    SessionInfoUpdate,
+    SessionNotification,
+    SessionUpdate,
+    ToolCallProgress,
+    ToolCallStart,
+    UsageUpdate,
+    UserMessageChunk,
+)
+
+#: How much of the first message is the session's title.
+TITLE_CHARS = 80
+
+
+class Narrator:
+    """Tells one client of one session. `write` takes encoded lines; somebody else flushes them."""
+
+    def __init__(
+        self, session_id: str, workspace: str, write: Callable[[bytes], None], has_terminal: Callable[[str], bool]
+    ) -> None:
+        """`has_terminal`: whether the client shows a terminal with a call, and so all that the call prints."""
+        self._session_id = session_id
+        self._workspace = workspace
+        self._write = write
+        self._has_terminal = has_terminal
+        self._calls: dict[str, calls.Call] = {}
+        self._told: set[str] = set()
+        self._changes: set[str] = set()
+        """The calls of this turn that are known, that the client was told of, and that show a change."""
+        self._in_line = False
+        """Whether the answer stands in the middle of a line."""
+
+    def update(self, update: SessionUpdate) -> None:
+        """Tell something that is no event."""
+        self._write(codec.encode_notification(SessionNotification(self._session_id, update)))
+
+    def text(self, kind: str, text: str) -> None:
+        """A piece of the answer or of a thought."""
+        self._write(codec.text_line(kind, self._session_id, text))
+        if kind == "agent_message_chunk" and text:
+            self._in_line = text[-1] != "\n"
+
+    def notice(self, text: str) -> None:
+        """Something that the user should see: a paragraph of its own."""
+        self.text("agent_message_chunk", f"{chr(10) * 2 if self._in_line else ''}{text}\n\n")
+
+    def failed(self, event: core.Failed) -> None:
+        """What went wrong, for those who are not answered with it."""
+        self.notice(f"Error: {told(event.kind, event.message)}")
+
+    def user(self, message: core.UserMessage) -> None:
+        """What a user has said: somebody else, or earlier."""
+        blocks: list[ContentBlock] = [TextBlock(message.text)] if message.text else []
+        blocks += [ResourceLinkBlock(f"file://{path}", path.rpartition("/")[2]) for path in message.files]
+        for block in blocks:
+            self.update(UserMessageChunk(block))
+        self._in_line = False
+
+    def title(self, message: core.UserMessage) -> None:
+        """What the session is called: how its first message begins."""
+        if line := " ".join(message.text.split()):
+            self.update(SessionInfoUpdate(inline(line[: TITLE_CHARS * 2], TITLE_CHARS)))
+
+    def event(self, event: core.Event) -> None:
+        """An event; those of the turn itself are for whoever follows the turn."""
+        match event:
+            case core.TextDelta(text=text):
+                self.text("agent_message_chunk", text)
+            case core.ThinkingDelta(text=text):
+                self.text("agent_thought_chunk", text)
+            case core.Notice(message=message):
+                self.notice(message)
+            case core.Plan(entries=entries):
+                tasks = tuple(PlannedTask(entry.content, entry.priority, entry.status) for entry in entries)
+                self.update(PlanUpdate(tasks))
+            case core.Audio(data=data, rate=rate, channels=channels):
+                sound = AudioBlock(data, f"audio/pcm;rate={rate};channels={channels}")
+                self.update(AgentMessageChunk(sound))
+            case core.ModeChanged(mode=mode):
+                self.update(CurrentModeUpdate(mode))
+            case core.Extension():
+                self._extension(event)
+            case _:
+                self._tool_event(event)
+
+    def _tool_event(self, event: core.Event) -> None:
+        match event:
+            case ToolJudged(call_id=call_id):
+                self._calls[call_id] = event
+                self._told.discard(call_id)
+            case ToolRequested(call_id=call_id):
+                self._calls[call_id] = event
+                self._told.discard(call_id)
+                self._call(call_id, event.name, "pending")
+            case core.ToolAnswered(call_id=call_id, approved=True) if call_id in self._told:
+                self._call(call_id, "", "in_progress")
+            case core.ToolStarted(call_id=call_id, name=name):
+                self._call(call_id, name, "in_progress")
+            case core.ToolFinished():
+                self._finished(event)
+            case core.ToolCancelled(call_id=call_id, reason=reason):
+                content = (ShownContent(TextBlock(reason)),) if reason else ()
+                self._ended(call_id, "", "failed", (*self._change(call_id), *content), {"error": reason})
+            case core.Progress(call_id=str(call_id), message=message) if call_id in self._told:
+                self.update(ToolCallProgress(call_id, meta={"progress": message}))
+
+    def has_told(self, call_id: str) -> bool:
+        """Whether the client knows of a call."""
+        return call_id in self._told
+
+    def end_of_turn(self) -> None:
+        """The calls of a turn end with it."""
+        self._calls.clear()
+        self._told.clear()
+        self._changes.clear()
+        self._in_line = False
+
+    def described(self, request: ToolRequested) -> ToolCallUpdate:
+        """The call in a question about it."""
+        return ToolCallUpdate(
+            request.call_id,
+            calls.title_of(request),
+            calls.kind_of(request),
+            "pending",
+            calls.change_of(request, self._workspace) or self._said(request) or None,
+            calls.locations_of(request, self._workspace) or None,
+            dict(request.args),
+        )
+
+    def _call(self, call_id: str, name: str, status: ToolCallStatus) -> None:
+        """A call, for the first time; or what became of it."""
+        if call_id in self._told:
+            self.update(ToolCallProgress(call_id, status=status))
+            return
+        self._told.add(call_id)
+        call = self._calls.get(call_id)
+        if call is None:
+            # A program that asks nobody: more of the call is not known.
+            self.update(ToolCallStart(call_id, inline(name, calls.TITLE_CHARS) or "tool", "other", status))
+            return
+        content = calls.change_of(call, self._workspace)
+        if content:
+            self._changes.add(call_id)
+        self.update(
+            ToolCallStart(
+                call_id,
+                calls.title_of(call),
+                calls.kind_of(call),
+                status,
+                content or self._said(call) or None,
+                calls.locations_of(call, self._workspace) or None,
+                dict(call.args),
+            )
+        )
+
+    def _finished(self, event: core.ToolFinished) -> None:
+        succeeded = event.status == "success"
+        content: tuple[Any, ...] | None = calls.output_of(event)
+        if self._has_terminal(event.call_id) or (succeeded and event.call_id in self._changes):
+            # What is shown already says more.
+            content = None
+        elif not succeeded:
+            content = (*self._change(event.call_id), *calls.output_of(event))
+        status: ToolCallStatus = "completed" if succeeded else "failed"
+        self._ended(event.call_id, event.name, status, content, calls.raw_output_of(event))
+
+    def _ended(
+        self, call_id: str, name: str, status: ToolCallStatus, content: tuple[Any, ...] | None, raw: dict[str, Any]
+    ) -> None:
+        if call_id not in self._told:
+            self._call(call_id, name, "in_progress")
+        self.update(ToolCallProgress(call_id, status=status, content=content or None, raw_output=raw))
+
+    def _change(self, call_id: str) -> tuple[Any, ...]:
+        """The change that a call did not make, for a content that takes the place of the one before."""
+        call = self._calls.get(call_id)
+        return calls.change_of(call, self._workspace) if call is not None and call_id in self._changes else ()
+
+    @staticmethod
+    def _said(call: calls.Call) -> tuple[Any, ...]:
+        """What the agent says of a call, where nothing else can be shown of it."""
+        return (ShownContent(TextBlock(call.description)),) if call.description else ()
+
+    def _extension(self, event: core.Extension) -> None:
+        """What agents behind another program of this protocol tell."""
+        if event.kind == core.COMMANDS:
+            listed = event.data.get("commands")
+            found = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list | tuple) else []
+            self.commands({str(each.get("name", "")): str(each.get("description", "")) for each in found})
+        elif event.kind == core.CONTEXT:
+            used, size, cost = (event.data.get(name) for name in ("used", "size", "cost"))
+            if isinstance(used, int) and isinstance(size, int):
+                spent = MoneySpent(cost["amount"], cost["currency"]) if isinstance(cost, Mapping) else None
+                self.update(UsageUpdate(used, size, spent))
+
+    def commands(self, known: Mapping[str, str]) -> None:
+        """The commands that there are, without their slash."""
+        named = [(name.removeprefix("/"), what) for name, what in known.items()]
+        self.update(AvailableCommandsUpdate(tuple(AvailableCommand(name, what) for name, what in named if name)))
