@@ -11,8 +11,10 @@ from pathlib import Path
 import click
 import pytest
 
-from trunkline.cli import agent, agentproc_run_options, agentproc_serve
+from trunkline.cli import agent, agentproc_run_options
 from trunkline.cli.app import app
+from trunkline.cli.arguments import Parser
+from trunkline.cli.program_command import ProgramCommand
 
 SOURCE = Path(__file__).parents[2] / "src/trunkline"
 #: What stands for a value that is put in while the program runs.
@@ -63,24 +65,28 @@ def wrong(command: str) -> str | None:
     return next((word for word in words if word.startswith("--") and word.partition("=")[0] not in known), None)
 
 
+def of_parser(parser: Parser) -> frozenset[str]:
+    return frozenset(name for action in parser.actions for name in action.option_strings) | {"--help"}
+
+
 @cache
 def options(path: tuple[str, ...]) -> frozenset[str]:
     """Those of a command."""
     parsers = {
         ("agent",): agent._parser,
-        ("agentproc", "run"): agentproc_run_options.make_parser,
-        # It takes the options of the one above.
+        # It takes the options of `agentproc run`.
         ("agentproc", "hub", "run"): agentproc_run_options.make_parser,
-        ("agentproc", "serve"): agentproc_serve.make_parser,
     }
     if path in parsers:
-        return frozenset(name for action in parsers[path]().actions for name in action.option_strings) | {"--help"}
+        return of_parser(parsers[path]())
     here: click.Command = app
     for name in path:
         assert isinstance(here, click.Group)
         following = here.get_command(click.Context(here), name)
         assert following is not None
         here = following
+    if isinstance(here, ProgramCommand):
+        return of_parser(here.parser())
     return frozenset(name for each in here.params for name in (*each.opts, *each.secondary_opts)) | {"--help"}
 
 

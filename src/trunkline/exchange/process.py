@@ -15,6 +15,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import ExitStack, asynccontextmanager, closing
+from functools import partial
 from typing import Any
 
 from trunkline.base import asgi, local_socket
@@ -152,6 +153,7 @@ class ExchangeProcess:
     async def _serve(self, exchange: Exchange, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
         from trunkline.exchange.api.app import application
         from trunkline.exchange.api.errors import members as refusal
+        from trunkline.exchange.api.faces import MAX_FRAME
 
         with ExitStack() as stack:
             host, port = exchange.settings.listen
@@ -164,19 +166,27 @@ class ExchangeProcess:
             exchange.told.append(webhook.told)
             expiry = Expiry(exchange.switchboard, exchange.clock, lambda: exchange.settings.approvals_expire_seconds)
             public = application(exchange, reload=self.reload)
-            own = application(exchange, local=True, reload=self.reload, streams=public.state.streams)
+            faces = public.state.faces
+            own = application(exchange, local=True, reload=self.reload, streams=public.state.streams, faces=faces)
+
+            def stopping() -> None:
+                public.state.streams.close()
+                faces.end()
+
+            serve = partial(asgi.serve_on, stopping=stopping, refusal=refusal, websockets=MAX_FRAME)
             async with attach_socket(exchange), self._wired(exchange):
-                await _until(
-                    stop,
-                    ending,
-                    asgi.serve_on(own, local, ending, stopping=own.state.streams.close, refusal=refusal),
-                    asgi.serve_on(
-                        public, listener, ending, reachable, stopping=public.state.streams.close, refusal=refusal
-                    ),
-                    self._watch(ending),
-                    webhook.run(ending),
-                    expiry.run(ending),
-                )
+                try:
+                    await _until(
+                        stop,
+                        ending,
+                        serve(own, local, ending),
+                        serve(public, listener, ending, reachable),
+                        self._watch(ending),
+                        webhook.run(ending),
+                        expiry.run(ending),
+                    )
+                finally:
+                    await faces.ended()
 
     @asynccontextmanager
     async def _wired(self, exchange: Exchange) -> AsyncIterator[None]:

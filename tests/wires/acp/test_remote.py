@@ -4,96 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
 
 import httpx
 import pytest
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from tests.support.acp_remote import HELLO, NEW, Browser, ask, browser, message, prompt, socket
 from tests.support.loop import until
-from tests.support.patience import PATIENCE_SECONDS
-from tests.wires.acp.remote_agent import Far, far_agent
+from tests.wires.acp.remote_agent import far_agent
 from trunkline.wires.acp import codec, remote, remote_http
 from trunkline.wires.acp.remote import CONNECTION_HEADER, MAX_CONNECTIONS, SESSION_HEADER
-
-HELLO = {"protocolVersion": 1, "clientCapabilities": {}}
-NEW = {"cwd": "/w", "mcpServers": []}
-PROMPT = {"sessionId": "s1", "prompt": [{"type": "text", "text": "hi"}]}
-
-
-def message(method: str, params: Any, id: Any = None) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "method": method, "params": params, **({} if id is None else {"id": id})}
-
-
-class Browser:
-    """A client over HTTP, and all that it was told, by stream."""
-
-    def __init__(self, far: Far, http: httpx.AsyncClient, visitor: str = "ann") -> None:
-        self.far = far
-        self.http = http
-        self.headers = {"x-visitor": visitor}
-        self.told: dict[str, list[Any]] = {}
-        self.comments = 0
-        self._reading: dict[str, asyncio.Task[None]] = {}
-
-    async def initialize(self, query: str = "") -> httpx.Response:
-        answer = await self.post("initialize", HELLO, 0, query=query)
-        if CONNECTION_HEADER in answer.headers:
-            self.headers[CONNECTION_HEADER] = answer.headers[CONNECTION_HEADER]
-        return answer
-
-    async def post(
-        self, method: str, params: Any, id: Any = None, session: str | None = None, query: str = ""
-    ) -> httpx.Response:
-        return await self.send(message(method, params, id), session, query)
-
-    async def send(self, body: Any, session: str | None = None, query: str = "") -> httpx.Response:
-        headers = self.headers | ({SESSION_HEADER: session} if session else {})
-        return await self.http.post(self.far.url + query, json=body, headers=headers)
-
-    async def listen(self, session: str = "") -> None:
-        """Read a stream from now on."""
-        begun = asyncio.Event()
-        self.told.setdefault(session, [])
-
-        async def read() -> None:
-            headers = self.headers | {"accept": "text/event-stream"} | ({SESSION_HEADER: session} if session else {})
-            async with self.http.stream("GET", self.far.url, headers=headers) as answer:
-                assert answer.status_code == 200, await answer.aread()
-                begun.set()
-                async for line in answer.aiter_lines():
-                    if line.startswith("data: "):
-                        self.told[session].append(json.loads(line[6:]))
-                    elif line:
-                        self.comments += 1
-
-        task = self._reading[session] = asyncio.create_task(read())
-        waiting = asyncio.create_task(begun.wait())
-        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        if task.done():
-            task.result()
-
-    def has_ended(self, session: str = "") -> bool:
-        return self._reading[session].done()
-
-    async def leave(self) -> None:
-        for task in self._reading.values():
-            task.cancel()
-        await asyncio.gather(*self._reading.values(), return_exceptions=True)
-
-
-@asynccontextmanager
-async def browser(far: Far, visitor: str = "ann") -> AsyncIterator[Browser]:
-    async with httpx.AsyncClient(timeout=PATIENCE_SECONDS, trust_env=False) as http:
-        made = Browser(far, http, visitor)
-        try:
-            yield made
-        finally:
-            await made.leave()
 
 
 def problem(answer: httpx.Response) -> tuple[int, int, str]:
@@ -120,7 +41,7 @@ async def test_a_conversation_over_http_goes_by_the_streams_of_the_protocol() ->
         # What is said before the session's stream is opened waits there.
         far.agents[0].say("early")
         await client.listen("s1")
-        assert (await client.post("session/prompt", PROMPT, "p", "s1")).status_code == 202
+        assert (await client.post("session/prompt", prompt(), "p", "s1")).status_code == 202
         await until(lambda: len(client.told["s1"]) == 3)
         early, hello, question = client.told["s1"]
         assert early["params"]["update"]["content"]["text"] == "early"
@@ -201,9 +122,9 @@ async def test_what_is_wrong_with_a_request_is_told_by_its_status_and_in_the_for
         assert problem(await client.initialize("?agent=nobody")) == (404, -32602, "There is no agent `nobody`.")
         await client.initialize()
         assert problem(await client.initialize())[0] == 400
-        assert problem(await client.post("session/prompt", PROMPT, 1))[0] == 400
-        assert problem(await client.post("session/prompt", PROMPT, 1, "s2"))[0] == 400
-        assert problem(await client.post("session/prompt", PROMPT, 1, "s1"))[:2] == (404, -32002)
+        assert problem(await client.post("session/prompt", prompt(), 1))[0] == 400
+        assert problem(await client.post("session/prompt", prompt(), 1, "s2"))[0] == 400
+        assert problem(await client.post("session/prompt", prompt(), 1, "s1"))[:2] == (404, -32002)
         unknown = stream | client.headers | {SESSION_HEADER: "s1"}
         assert problem(await http.get(url, headers=unknown))[0] == 404
 
@@ -255,8 +176,7 @@ async def test_whoever_reads_a_stream_again_takes_it_over() -> None:
     async with far_agent() as far, browser(far) as client:
         await client.initialize()
         await client.listen()
-        other = Browser(far, client.http)
-        other.headers = client.headers
+        other = Browser(far, client.http, client.headers)
         await other.listen()
         await until(client.has_ended)
         await client.post("session/new", NEW, 1)
@@ -323,20 +243,6 @@ async def test_a_client_that_wants_far_more_than_it_reads_is_cut_off(monkeypatch
 # WebSockets
 
 
-@asynccontextmanager
-async def socket(far: Far, query: str = "") -> AsyncIterator[ClientConnection]:
-    async with connect(far.url.replace("http", "ws") + query, max_size=None) as talking:
-        yield talking
-
-
-async def ask(talking: ClientConnection, *sent: Any) -> list[Any]:
-    """Send something; gives as many answers."""
-    for each in sent:
-        await talking.send(each if isinstance(each, str | bytes) else json.dumps(each))
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        return [json.loads(await talking.recv()) for _ in sent]
-
-
 async def test_a_conversation_over_a_websocket_has_a_message_in_each_frame() -> None:
     async with far_agent() as far:
         async with socket(far, "?agent=coder") as talking:
@@ -345,7 +251,7 @@ async def test_a_conversation_over_a_websocket_has_a_message_in_each_frame() -> 
             hello, made = await ask(talking, message("initialize", HELLO, 0), message("session/new", NEW, 1))
             assert (hello["id"], made["result"]["sessionId"]) == (0, "s1")
             assert far.agents[0].agent == "coder"
-            await talking.send(json.dumps(message("session/prompt", PROMPT, 2)))
+            await talking.send(json.dumps(message("session/prompt", prompt(), 2)))
             said = json.loads(await talking.recv())
             question = json.loads(await talking.recv())
             assert said["params"]["update"]["content"]["text"] == "hello"

@@ -18,6 +18,7 @@ from trunkline.exchange.api.auth import OPEN, ApiNames, KnownPeople, Local, pers
 from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint
 from trunkline.exchange.api.errors import HANDLERS, ApiRefused, error
 from trunkline.exchange.api.events import EventStreams
+from trunkline.exchange.api.faces import Face, FaceForms, FaceRoutes, OpenFaces
 from trunkline.exchange.api.openapi import document
 from trunkline.exchange.api.schemas import FLAG, obj
 from trunkline.exchange.exchange import Exchange
@@ -33,23 +34,34 @@ _OK = obj(ok=FLAG)
 
 
 def application(
-    exchange: Exchange, *, local: bool = False, reload: Reload | None = None, streams: EventStreams | None = None
+    exchange: Exchange,
+    *,
+    local: bool = False,
+    reload: Reload | None = None,
+    streams: EventStreams | None = None,
+    faces: OpenFaces | None = None,
 ) -> Starlette:
-    """The exchange over HTTP. Its `state` has the `streams`, to be closed at the end.
+    """The exchange over HTTP. Its `state` has the `streams` and the `faces`, to be closed at the end.
 
     Args:
         local: every request comes from the user who runs it: for a socket that nobody else can open.
         reload: what `POST /api/reload` does.
-        streams: those of another application of the same exchange, to be shared with it.
+        streams, faces: those of another application of the same exchange, to be shared with it.
     """
+    faces = faces or OpenFaces(exchange, FACES)
     strict = [Middleware(ApiNames, exchange=exchange), Middleware(KnownPeople, exchange=exchange)]
     gate = [Middleware(Local)] if local else strict
     routes = _routes(exchange, all_endpoints())
     last_resort = Middleware(LastResort, answer=error(ApiRefused(500, "Internal error.", code="internal")))
-    app = Starlette(routes=routes, middleware=[last_resort, *gate], exception_handlers=HANDLERS)
+    forms, inside = Middleware(FaceForms, faces=faces), Middleware(FaceRoutes, faces=faces)
+    app = Starlette(routes=routes, middleware=[last_resort, forms, *gate, inside], exception_handlers=HANDLERS)
     app.router.redirect_slashes = False
-    app.state.streams, app.state.reload = streams or EventStreams(), reload
+    app.state.streams, app.state.reload, app.state.faces = streams or EventStreams(), reload, faces
     return app
+
+
+#: What programs find here that speak another protocol.
+FACES: tuple[Face, ...] = ()
 
 
 def all_endpoints() -> tuple[ApiEndpoint, ...]:

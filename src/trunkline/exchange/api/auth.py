@@ -10,7 +10,8 @@ from __future__ import annotations
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trunkline.base.hosts import Hosts
-from trunkline.exchange.api.errors import ApiRefused, error
+from trunkline.exchange.api.errors import ApiRefused
+from trunkline.exchange.api.faces import refused
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.people import LOCAL, Person
 from trunkline.exchange.settings import ExchangeSettings
@@ -35,8 +36,8 @@ class ApiNames:
         self._hosts = Hosts()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (refused := self._refusal(scope)) is not None:
-            await error(refused)(scope, receive, send)
+        if scope["type"] in ("http", "websocket") and (refusal := self._refusal(scope)) is not None:
+            await refused(scope, refusal)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
@@ -70,7 +71,7 @@ class KnownPeople:
             await self._app(scope, receive, send)
             return
         said = "The token is not valid." if token else "Send your token as `Authorization: Bearer TOKEN`."
-        await error(ApiRefused(401, said, headers=_CHALLENGE))(scope, receive, send)
+        await refused(scope, ApiRefused(401, said, headers=_CHALLENGE))(scope, receive, send)
 
 
 class Local:
