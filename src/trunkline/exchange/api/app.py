@@ -18,7 +18,8 @@ from trunkline.exchange.api.auth import OPEN, ApiNames, KnownPeople, Local, pers
 from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint
 from trunkline.exchange.api.errors import HANDLERS, ApiRefused, error
 from trunkline.exchange.api.events import EventStreams
-from trunkline.exchange.api.faces import Face, FaceForms, FaceRoutes, OpenFaces
+from trunkline.exchange.api.faces import FaceForms, FaceRoutes, OpenFaces
+from trunkline.exchange.api.faces_here import FACES
 from trunkline.exchange.api.openapi import document
 from trunkline.exchange.api.schemas import FLAG, obj
 from trunkline.exchange.exchange import Exchange
@@ -58,10 +59,6 @@ def application(
     app.router.redirect_slashes = False
     app.state.streams, app.state.reload, app.state.faces = streams or EventStreams(), reload, faces
     return app
-
-
-#: What programs find here that speak another protocol.
-FACES: tuple[Face, ...] = ()
 
 
 def all_endpoints() -> tuple[ApiEndpoint, ...]:
