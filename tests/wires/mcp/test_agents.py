@@ -155,6 +155,7 @@ async def test_a_turn_that_failed_is_an_error_in_the_words_of_its_fault(generati
     assert result.structured_content["outcome"] == "error"
 
 
+@both
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -164,8 +165,10 @@ async def test_a_turn_that_failed_is_an_error_in_the_words_of_its_fault(generati
         ({"message": "x", "session": 5}, "`session` must be a string"),
     ],
 )
-async def test_wrong_arguments_are_an_error_that_a_model_can_read(arguments: dict[str, Any], words: str) -> None:
-    async with client(FaceKeeper()) as host:
+async def test_wrong_arguments_are_an_error_that_a_model_can_read(
+    generation: Generation, arguments: dict[str, Any], words: str
+) -> None:
+    async with client(FaceKeeper(), generation) as host:
         result = await host.call_tool("ask_echo", arguments)
     assert result.is_error
     assert words in text_of(result)

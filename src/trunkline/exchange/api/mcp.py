@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from starlette.types import Receive, Scope, Send
 
+from trunkline.exchange.api.errors import ApiRefused
 from trunkline.exchange.api.face_keeper import keeper_of, who
+from trunkline.exchange.api.faces import refused
 from trunkline.exchange.exchange import Exchange
 
 if TYPE_CHECKING:
@@ -28,6 +30,9 @@ class McpFace:
         self._http: McpHttp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] != "/mcp":
+            await refused(scope, ApiRefused(404, "There is nothing here."))(scope, receive, send)
+            return
         http = await self._started()
         from trunkline.wires.mcp.serve import Client
 
@@ -48,9 +53,9 @@ class McpFace:
             return self._http
 
     async def close(self) -> None:
-        """Stop what is being answered, and end every MCP session."""
+        """End every request and every MCP session, and stop what was being answered."""
         async with self._starting:
-            if self._offer is not None:
-                await self._offer.close()
             if self._http is not None:
                 await self._http.close()
+            if self._offer is not None:
+                await self._offer.close()

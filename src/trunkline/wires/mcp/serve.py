@@ -6,7 +6,7 @@ Importing this module imports the SDK.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from mcp import types
@@ -107,25 +107,31 @@ def mcp_server(offer: Offer, client_of: Callable[[Context], Client]) -> Server[A
     return server
 
 
-def _answering(method: str, handler: Handler, client_of: Callable[[Context], Client]) -> Callable[[Context, Any], Any]:
+def _answering(
+    method: str, handler: Handler, client_of: Callable[[Context], Client]
+) -> Callable[[Context, Any], Awaitable[Json]]:
     async def answer(context: Context, _: Any) -> Json:
-        try:
-            caller = SdkCaller(context, client_of(context))
-            result = await handler(caller, context.params or {})
-            return {**_WHOLE, **result} if caller.answers_by_asking_again else result
-        except MCPError:
-            raise
-        except faults.RemoteProtocolError as fault:
-            raise MCPError(codec.INVALID_PARAMS, str(fault)) from fault
-        except faults.Fault as fault:
-            if method == "tools/call":
-                return messages.result(str(fault), is_error=True)
-            raise MCPError(_code(fault), str(fault)) from fault
-        except Exception as error:
-            logger.exception("`%s` failed", method)
-            raise MCPError(codec.INTERNAL_ERROR, INTERNAL) from error
+        caller = SdkCaller(context, client_of(context))
+        result = await _result(method, handler, caller)
+        return {**_WHOLE, **result} if caller.answers_by_asking_again else result
 
     return answer
+
+
+async def _result(method: str, handler: Handler, caller: SdkCaller) -> Json:
+    try:
+        return await handler(caller, caller.context.params or {})
+    except MCPError:
+        raise
+    except faults.RemoteProtocolError as fault:
+        raise MCPError(codec.INVALID_PARAMS, str(fault)) from fault
+    except faults.Fault as fault:
+        if method == "tools/call":
+            return messages.result(str(fault), is_error=True)
+        raise MCPError(_code(fault), str(fault)) from fault
+    except Exception as error:
+        logger.exception("`%s` failed", method)
+        raise MCPError(codec.INTERNAL_ERROR, INTERNAL) from error
 
 
 def _code(fault: faults.Fault) -> int:
