@@ -68,7 +68,8 @@ async def test_what_a_role_does_not_allow_is_forbidden_and_says_which_does(tmp_p
         with pytest.raises(Forbidden, match="only an admin may name others"):
             await keeper(running, "approver").open(FAKE, workspace="/")
         observer = keeper(running, "observer")
-        assert [agent.name for agent in await observer.agents()] == [FAKE, "echo", BROKEN]
+        agents = [agent.name for agent in await observer.agents() if not agent.is_model]
+        assert agents == [FAKE, "echo", BROKEN]
         assert [each.id for each in await observer.sessions()] == ["s"]
         assert list(await observer.read("s")) == []
         await seat.leave()
@@ -292,3 +293,31 @@ async def test_whoever_gives_up_while_a_passing_session_is_joined_leaves_none_be
             with pytest.raises(asyncio.CancelledError):
                 await kept.open("echo", passing=True)
         assert await kept.sessions() == []
+
+
+async def test_models_of_this_machine_are_agents_without_being_configured(tmp_path: Path) -> None:
+    async with world(tmp_path) as running:
+        kept = keeper(running, "talker")
+        offered = await kept.agents()
+        assert [(each.name, each.is_model) for each in offered][:3] == [(FAKE, False), ("echo", False), (BROKEN, False)]
+        assert ("model:mock", True) in [(each.name, each.is_model) for each in offered[3:]]
+        assert all(each.is_model and each.capabilities is None for each in offered[3:])
+        seat = await kept.open("model:mock", "s")
+        await seat.submit(UserMessage("Hello"))
+        await seat.session.at_rest()
+        assert seat.session.state.turns == 1
+        # What its users name in a message reaches nothing of the exchange's own.
+        for path in ("../exchange.db", str(tmp_path / "exchange.db")):
+            with pytest.raises(Forbidden):
+                await seat.submit(UserMessage("Look", (path,)))
+        await seat.leave()
+        for unknown in ("model:nothing", "model:", f"model:{tmp_path}/a.gguf", "model:ollama/x"):
+            with pytest.raises(UnknownAgent):
+                await kept.open(unknown)
+        await running.exchange.take_up(running.exchange.settings)
+        assert (await kept.join("s")).agent == "model:mock"
+        usage = await running.exchange.budgets.usage("agent")
+        assert [row["turns"] for row in usage if row["agent"] == "model:mock"] == [1]
+    async with world(tmp_path) as running:
+        seat = await keeper(running, "talker").join("s")
+        assert (seat.agent, seat.session.state.turns) == ("model:mock", 1)

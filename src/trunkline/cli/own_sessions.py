@@ -381,7 +381,7 @@ def _default(options: argparse.Namespace) -> str:
 def _models_here() -> list[OfferedAgent]:
     from trunkline.models.here import models_here
 
-    return [OfferedAgent(_MODEL + name, is_model=True) for name in models_here()]
+    return [OfferedAgent(_MODEL + name, "a model of this machine", is_model=True) for name in models_here()]
 
 
 def _age(info: SessionInfo) -> tuple[float, str]:

@@ -125,7 +125,9 @@ class Budgets:
         def cost(model: str, usage: Usage) -> float | None:
             return self._cost(model, usage, own.get(model))
 
-        return SessionMeter(agent, session, self._agents[agent], self._database, self._clock, cost)
+        # Models of this machine are agents without a section in the file, and without limits.
+        spending = self._agents.get(agent) or Spending(AgentBudget(), self._clock)
+        return SessionMeter(agent, session, spending, self._database, self._clock, cost)
 
     async def usage(self, by: str) -> list[dict[str, Any]]:
         """What was used, by `agent`, `day`, `person` or `model`; by agent, with what that is of its budget."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
-from trunkline.base import backoff
+from trunkline.base import backoff, paths
 from trunkline.base.nearest import suggestion
 from trunkline.base.vocabulary import DEFAULT_ALLOW
 from trunkline.core.agent import Agent, Capabilities
@@ -25,6 +26,9 @@ from trunkline.exchange.settings import AgentSettings
 FIRST_DELAY_MS = 250
 #: The longest delay: an agent that works again is noticed within half a minute.
 LONGEST_DELAY_MS = 30_000
+#: How the names of plain models begin, and what lists say of them.
+MODEL_PREFIX = "model:"
+MODEL_DESCRIPTION = "a model of this machine"
 #: The longest error text in lists.
 SHOWN_CHARS = 500
 
@@ -158,18 +162,33 @@ class Directory:
         make: Make,
         clock: Callable[[], int],
         clean: Callable[[str], str] = str,
+        *,
+        models_in: str | None = None,
     ) -> None:
-        """`clean` takes secrets out of a text."""
+        """`clean` takes secrets out of a text. `models_in`: the directory of sessions with the plain models of this
+        machine, which are agents, too, without being configured; None: they are not."""
         self._make = make
         self._clock = clock
         self._clean = clean
+        self._models_in = models_in
         self._entries: dict[str, AgentEntry] = {}
+        self._models: dict[str, AgentEntry] = {}
+        """The plain models that somebody has asked for."""
         self.take_up(agents)
 
     @property
     def entries(self) -> tuple[AgentEntry, ...]:
         """In the order of the configuration."""
         return tuple(self._entries.values())
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The plain models of this machine, as agents: `model:NAME`. Looks at the disk, and loads nothing."""
+        if self._models_in is None:
+            return ()
+        from trunkline.models.here import models_here
+
+        return tuple(MODEL_PREFIX + name for name in models_here() if MODEL_PREFIX + name not in self._entries)
 
     @property
     def names_in_words(self) -> str:
@@ -179,7 +198,7 @@ class Directory:
         return f"The agents are {', '.join(f'`{name}`' for name in self._entries)}."
 
     def __contains__(self, name: str) -> bool:
-        return name in self._entries
+        return self._find(name) is not None
 
     def find(self, name: str) -> AgentEntry:
         """The agent with that name.
@@ -187,11 +206,22 @@ class Directory:
         Raises:
             UnknownAgent: there is none.
         """
-        entry = self._entries.get(name)
+        entry = self._find(name)
         if entry is None:
             known = suggestion(name, list(self._entries)) or f" {self.names_in_words}"
             raise UnknownAgent(f"There is no agent `{name}` here.{known}")
         return entry
+
+    def _find(self, name: str) -> AgentEntry | None:
+        found = self._entries.get(name) or self._models.get(name)
+        if found is None and name.startswith(MODEL_PREFIX) and name in self.models:
+            # Only those that are listed: in other names, whoever asks could name any file of this machine.
+            place = self._models_in or ""
+            with suppress(OSError):
+                paths.ensure_dir(place)
+            settings = AgentSettings(name, name, place, description=MODEL_DESCRIPTION)
+            found = self._models[name] = AgentEntry(settings, self._make, self._clock, self._clean)
+        return found
 
     def take_up(self, agents: Mapping[str, AgentSettings]) -> None:
         """Apply new settings. Unchanged agents stay; conversations keep the agent that they started with."""

@@ -53,7 +53,8 @@ class Exchange:
         self.told: list[Told] = []
         """Each is called for every approval that a person must decide on."""
         self.people = People(settings.people.values())
-        self.directory = Directory(settings.agents, self._made, clock, self.redactor.text)
+        models_in = os.path.join(settings.home, "models")
+        self.directory = Directory(settings.agents, self._made, clock, self.redactor.text, models_in=models_in)
         self.budgets = Budgets(database, clock, prices.cost)
         self.switchboard = Switchboard(
             self.directory,

@@ -17,6 +17,7 @@ from trunkline.core.faults import AgentBusy, Forbidden, SessionNotFound
 from trunkline.core.ids import checked
 from trunkline.core.keeper import LISTED, KnownSession, OfferedAgent, Removed, When
 from trunkline.core.session import Session
+from trunkline.exchange.directory import MODEL_DESCRIPTION
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.forking import fork
 from trunkline.exchange.live_session import LiveSession
@@ -68,9 +69,11 @@ class ExchangeKeeper:
 
     async def agents(self) -> Sequence[OfferedAgent]:
         self.allowed("observer")
+        directory = self._exchange.directory
+        models = await asyncio.to_thread(lambda: directory.models)
         return [
-            OfferedAgent(entry.name, entry.settings.description, entry.capabilities)
-            for entry in self._exchange.directory.entries
+            *(OfferedAgent(each.name, each.settings.description, each.capabilities) for each in directory.entries),
+            *(OfferedAgent(name, MODEL_DESCRIPTION, is_model=True) for name in models),
         ]
 
     async def open(
