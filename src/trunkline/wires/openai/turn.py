@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from trunkline.core import faults
 from trunkline.core.agent import Deny
-from trunkline.core.events import Envelope, ToolRequested, UserMessage
+from trunkline.core.events import Envelope, ToolRequested, TurnStarted, UserMessage
 from trunkline.core.feed import SessionWatcher
 from trunkline.core.keeper import Seat
 from trunkline.wires.openai.errors import OpenAIRefused, stopping
@@ -37,6 +37,9 @@ class AnsweringTurn(SessionWatcher):
         self._give: Callable[[bytes], None] = lambda data: None
         self._loop = asyncio.get_running_loop()
         self._is_stopping = self._left = False
+        self._awaited: str | None = None
+        self._begun: asyncio.Future[int] = self._loop.create_future()
+        self._submitting: asyncio.Task[int] | None = None
         self._ended: OpenAIRefused | None = None
         """Why it is not waited for any longer."""
         seat.session.attach(self)
@@ -44,10 +47,15 @@ class AnsweringTurn(SessionWatcher):
     async def submit(self, message: UserMessage) -> None:
         """Have the message answered. What happens is kept until `begin`.
 
+        Whoever keeps the session may have more to write down when the turn has begun: nobody waits for that here.
+
         Raises:
             Fault: it is not.
         """
-        self.number = await self.seat.submit(message)
+        self._awaited = message.id
+        self._submitting = self._loop.create_task(self.seat.submit(message), name="submit a message")
+        await asyncio.wait({self._submitting, self._begun}, return_when=asyncio.FIRST_COMPLETED)
+        self.number = self._begun.result() if self._begun.done() else self._submitting.result()
 
     def begin(self, teller: TurnTeller, give: Callable[[bytes], None] = lambda data: None) -> None:
         """Tell what has happened so far, and what comes."""
@@ -78,7 +86,7 @@ class AnsweringTurn(SessionWatcher):
         """Some events of the session: those of this turn are told, together."""
         teller = self._teller
         if teller is None:
-            self._held += envelopes
+            self._hold_back(envelopes)
             return
         if teller.over:
             return
@@ -87,6 +95,12 @@ class AnsweringTurn(SessionWatcher):
             self._deny([each.event.call_id for each in envelopes if isinstance(each.event, ToolRequested)])
         if data:
             self._give(data)
+
+    def _hold_back(self, envelopes: Sequence[Envelope]) -> None:
+        self._held += envelopes
+        for each in envelopes:
+            if isinstance(each.event, TurnStarted) and each.event.message.id == self._awaited is not None:
+                self._begun.set_result(each.turn)
 
     def _told(self, teller: TurnTeller, envelopes: Sequence[Envelope]) -> bytes:
         tell, number = teller.tell, self.number
@@ -139,6 +153,10 @@ class AnsweringTurn(SessionWatcher):
         if self.number and not self.is_over:
             self._stop()
         try:
+            if self._submitting is not None:
+                await asyncio.wait({self._submitting})
+                if not self._submitting.cancelled() and (error := self._submitting.exception()) is not None:
+                    logger.info("a message was not taken: %s", error)
             await self.seat.leave()
         except faults.Fault as fault:
             logger.warning("a session could not be left: %s", fault)
