@@ -32,7 +32,14 @@ def _mcp(exchange: Exchange) -> FaceApp:
     return McpFace(exchange)
 
 
+def _acp(exchange: Exchange) -> FaceApp:
+    from trunkline.exchange.api.acp import acp_application
+
+    return acp_application(exchange)
+
+
 FACES = (
     Face("/v1", openai_refusal, _openai),
     Face("/mcp", json_rpc, _mcp),
+    Face("/acp", json_rpc, _acp),
 )

@@ -19,7 +19,7 @@ from trunkline.core.faults import Fault, Forbidden, MissingKey, SessionNotFound
 from trunkline.core.keeper import KnownSession, Seat, SessionKeeper
 from trunkline.core.turns import State
 from trunkline.wires.acp import codec, messages, modes, serve_v1
-from trunkline.wires.acp.codec import AUTH_REQUIRED, INVALID_PARAMS, JsonRpcError
+from trunkline.wires.acp.codec import AUTH_REQUIRED, INVALID_PARAMS, JsonRpcError, RpcMessage
 from trunkline.wires.acp.messages_base import PROTOCOL_VERSION, AcpNotification, AcpRequest, AcpResult
 from trunkline.wires.acp.messages_sessions import (
     HandedMcpServer,
@@ -121,6 +121,10 @@ class AcpServer:
         """One whole message from the client."""
         self._peer.receive(message)
 
+    def take(self, message: RpcMessage) -> None:
+        """One whole message from the client that was decoded already."""
+        self._peer.take(message)
+
     def end(self) -> None:
         """The client sends no more."""
         self._peer.end()
@@ -136,9 +140,11 @@ class AcpServer:
 
     async def close(self) -> None:
         """Leave all sessions. Idempotent."""
-        await self._peer.close()
         sessions = tuple(self._sessions.values())
         self._sessions.clear()
+        for session in sessions:
+            session.let_go()
+        await self._peer.close()
         await asyncio.gather(*(session.leave() for session in sessions), return_exceptions=True)
 
     # What the client asks and tells.

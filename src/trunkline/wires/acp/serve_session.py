@@ -103,6 +103,7 @@ class SeatedSession:
         """The number of the latest event that was told."""
         self._catching_up: asyncio.Task[None] | None = None
         self._attached = False
+        self._is_gone = False
 
     @property
     def id(self) -> str:
@@ -133,6 +134,10 @@ class SeatedSession:
             self._narrator.commands(commands)
         self._tell_context()
         self._peer.flush()
+
+    def let_go(self) -> None:
+        """The client is gone, and has not taken its prompts back: in a session that others share they are answered."""
+        self._is_gone = True
 
     async def leave(self) -> None:
         """Stop being told. What this client waits for is not awaited."""
@@ -244,6 +249,8 @@ class SeatedSession:
 
     def withdraw(self, prompt: OpenPrompt) -> None:
         """The client has taken one prompt back."""
+        if self._is_gone and self._is_shared:
+            return
         prompt.cancelled = True
         self._stop_if_cancelled(prompt)
 
