@@ -17,6 +17,7 @@ from trunkline.conform.agentproc.bridge.suite import SUITE as AGENTPROC_BRIDGES
 from trunkline.conform.jsonstream.suite import SUITE as JSONSTREAM
 from trunkline.conform.jsonstream_host.suite import SUITE as JSONSTREAM_HOSTS
 from trunkline.conform.kit import Check
+from trunkline.conform.openai.suite import SUITE as OPENAI
 from trunkline.conform.sns.suite import SUITE as SNS
 from trunkline.conform.tryll.suite import SUITE as TRYLL
 
@@ -35,6 +36,7 @@ WIRES: dict[str, Mapping[str, Check]] = {
     },
     "sns": SNS.checks,
     "acp": ACP.checks,
+    "openai": OPENAI.checks,
     "tryll": TRYLL.checks,
     # Its checks are among those above.
     "tryll-voice": {},
@@ -142,3 +144,9 @@ def test_every_section_of_acp_is_there() -> None:
               "Prompt Turn", "Content", "Tool Calls", "Agent Plan", "Session Modes", "Slash Commands", "Extensibility",
               "Transports"}  # fmt: skip
     assert wanted | {"JSON-RPC"} == sections
+
+
+def test_every_section_of_openai_is_there() -> None:
+    sections = {requirement["section"] for requirement in REQUIREMENTS["openai"]}
+    wanted = {"Models", "Chat", "Streaming", "Responses", "Responses streaming", "Embeddings", "Errors"}
+    assert wanted | {"Authentication"} == sections
