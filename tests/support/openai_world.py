@@ -221,6 +221,11 @@ class Caller:
         await self._gone.wait()
         return {"type": "http.disconnect"}
 
+    def cut_off(self) -> None:
+        """Hang up before anything was sent."""
+        self._body = None
+        self._gone.set()
+
     async def _send(self, message: Any) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]

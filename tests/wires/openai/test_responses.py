@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -242,6 +243,30 @@ async def test_items_before_the_last_message_are_the_history() -> None:
         assert [message.text for message in world.fake.heard] == ["Three"]
 
 
+@pytest.mark.parametrize("id", ["msg_1", "msg_0_1_nobody", "msg_7_1_s1", "rs_0_1_s1", "msg_x_1_s1", "msg_0_9_s1"])
+async def test_an_item_that_there_is_not_cannot_be_referred_to(id: str) -> None:
+    async with openai_world() as world:
+        await world.respond("One", conversation="s1")
+        items = [{"type": "item_reference", "id": id}, {"role": "user", "content": "Two"}]
+        found = error_of(await world.respond(items), 400)
+        assert (found["param"], found["code"]) == ("input", "item_not_found")
+
+
+async def test_items_of_earlier_responses_can_be_referred_to() -> None:
+    async with openai_world() as world:
+        said = (core.ThinkingDelta("Hm"), core.TextDelta("Two"), core.TurnEnded("success"))
+        caller = await asked(world, {"input": "One", "conversation": "s1"}, *said)
+        references = [{"type": "item_reference", "id": item["id"]} for item in json.loads(caller.text)["output"]]
+        assert len(references) == 2
+        items = [{"role": "user", "content": "One"}, *references, {"role": "user", "content": "Three"}]
+        begun = len(world.keeper.fakes)
+        caller = world.call("responses", {"input": items})
+        await until(lambda: len(world.keeper.fakes) > begun and world.fake.busy)
+        world.fake.say(core.TurnEnded("success"))
+        await caller.whole()
+        assert world.fake.changes == [AddHistory("User: One\n\nAssistant: Two")]
+
+
 FUNCTION = {"type": "function", "name": "weather", "parameters": {"type": "object"}}
 
 
@@ -274,7 +299,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"input": 7}, "input", "invalid_type"),
     ({"input": [7]}, "input[0]", "invalid_type"),
     ({"input": [{"type": "film"}]}, "input[0].type", "invalid_value"),
-    ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input[0]", "unsupported_parameter"),
+    ({"input": [{"type": "item_reference"}]}, "input[0].id", "missing_required_parameter"),
     ({"input": [{"type": "function_call_output", "output": "x"}]}, "input[0].call_id", "missing_required_parameter"),
     ({"input": [{"type": "function_call_output", "call_id": "c", "output": "x"}]}, "input", "invalid_value"),
     ({"input": [{"role": "assistant", "content": "x"}]}, "input", "invalid_value"),

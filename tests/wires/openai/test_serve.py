@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from tests.support.openai_world import ECHO, FAKE, MODEL, error_of, openai_world
 from trunkline.core import events as core
 from trunkline.core.faults import AgentBusy, BudgetExceeded
 from trunkline.wires.openai import files
-from trunkline.wires.openai.messages import MAX_BODY
+from trunkline.wires.openai.messages import MAX_BODY, MAX_VALUES
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"x" * 20
 PNG_URL = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
@@ -78,6 +79,25 @@ async def test_a_body_may_be_so_large_and_no_larger(more: int, status: int) -> N
         assert response.status_code == status
         if status != 200:
             error_of(response, status)
+
+
+async def test_a_body_may_be_made_of_so_many_values_and_no_more() -> None:
+    async with openai_world() as world:
+        for more, status in ((0, 200), (1, 400)):
+            # The object, its members and the list, and what is in the list.
+            many = [0] * (MAX_VALUES - 6 + more)
+            body = {"model": "echo", "messages": [{"role": "user", "content": "Hello"}], "user": many}
+            content = json.dumps(body, separators=(",", ":")).encode()
+            assert (await world.ask("POST", "chat/completions", content=content)).status_code == status
+
+
+async def test_a_client_that_leaves_before_its_body_is_there_does_no_harm(caplog: pytest.LogCaptureFixture) -> None:
+    async with openai_world() as world:
+        caller = world.call("chat/completions", {})
+        caller.cut_off()
+        await caller.whole()
+        assert caplog.text == ""
+        assert world.keeper.seats == []
 
 
 async def test_a_lone_surrogate_does_no_harm() -> None:

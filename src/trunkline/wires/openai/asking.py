@@ -16,7 +16,8 @@ from trunkline.wires.openai import files
 from trunkline.wires.openai.codec import split_id
 from trunkline.wires.openai.content import transcript
 from trunkline.wires.openai.errors import OpenAIRefused, bad, of_failed_turn, of_fault, unsupported
-from trunkline.wires.openai.messages import AskedTurn
+from trunkline.wires.openai.messages import REFERENCE, AskedTurn
+from trunkline.wires.openai.stored import dereferenced
 from trunkline.wires.openai.turn import AnsweringTurn
 
 logger = logging.getLogger(__name__)
@@ -42,6 +43,8 @@ async def ask(keeper: SessionKeeper, asked: AskedTurn) -> AnsweringTurn:
         OpenAIRefused, Fault: it is not.
     """
     _check(asked)
+    if any(message.role == REFERENCE for message in asked.before):
+        asked = asked.replace(before=await dereferenced(keeper, asked.before))
     turn: AnsweringTurn | None = None
 
     def removed() -> None:

@@ -233,6 +233,21 @@ def split_id(id: str) -> tuple[str, int] | None:
     return (session, int(number)) if is_ours and len(number) < 16 and number[0] != "0" else None
 
 
+def item_id(kind: str, index: int, turn: int, session: str) -> str:
+    """The id of an item of a response: it names its place there. `kind`: `msg`, `rs` or `fc`."""
+    return f"{kind}_{index}_{turn}_{session}"
+
+
+def split_item_id(id: str) -> tuple[str, int] | None:
+    """The id of the response that has an item, and its place there; None: it is none of ours."""
+    _, _, rest = id.partition("_")
+    index, _, place = rest.partition("_")
+    response = f"{_RESPONSE}{place}"
+    if split_id(response) is None or not (index.isascii() and index.isdecimal() and len(index) < 16):
+        return None
+    return response, int(index)
+
+
 # Answers
 
 

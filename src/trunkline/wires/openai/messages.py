@@ -45,11 +45,15 @@ class FilePart(Value):
     """Where it stood in the request."""
 
 
+#: The role of a message that is only referred to: its text is the id of an item of an earlier response.
+REFERENCE = "reference"
+
+
 class EarlierMessage(Value):
     """What was said before, or with a tool call or its result: a message as in Chat Completions."""
 
     role: str
-    """`system`, `user`, `assistant` or `tool`."""
+    """`system`, `user`, `assistant` or `tool`; or `REFERENCE`."""
     text: str
     tool_calls: tuple[Mapping[str, Any], ...] = ()
     tool_call_id: str = ""

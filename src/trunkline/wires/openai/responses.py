@@ -9,8 +9,8 @@ from trunkline.wires.openai import codec
 from trunkline.wires.openai.chat import read_message, split_turn
 from trunkline.wires.openai.codec import Params, missing, wrong_type
 from trunkline.wires.openai.content import APART, read_content
-from trunkline.wires.openai.errors import bad, unsupported
-from trunkline.wires.openai.messages import MAX_MESSAGES, AskedTurn, EarlierMessage, FilePart
+from trunkline.wires.openai.errors import bad
+from trunkline.wires.openai.messages import MAX_MESSAGES, REFERENCE, AskedTurn, EarlierMessage, FilePart
 
 _Said = tuple[EarlierMessage, tuple[FilePart, ...]]
 
@@ -127,6 +127,5 @@ def _item(item: Params, path: str) -> _Said | None:
         text, _ = read_content(item.any("output"), f"{path}.output")
         return EarlierMessage("tool", text, (), item.required_text("call_id")), ()
     if kind == "item_reference":
-        told = "Send the item itself, or continue with `previous_response_id` or `conversation`."
-        raise unsupported(path, f"`{path}`: items cannot be referred to here. {told}")
+        return EarlierMessage(REFERENCE, item.required_text("id")), ()
     raise bad(f"{path}.type", f"`{path}.type`: items of the type `{kind[:80]}` are not taken here.")

@@ -42,7 +42,7 @@ class ResponsesWriter:
     ) -> None:
         self.id = response_id(session, turn)
         self.status = "in_progress"
-        self._tail = f"{turn}_{session}"
+        self._place = (turn, session)
         self._head = {"id": self.id, "object": "response", "created_at": created}
         self._model = model
         self._conversation = {"id": session}
@@ -74,7 +74,7 @@ class ResponsesWriter:
         item = self._open
         if item is None or item.kind is not kind:
             data = self._close("completed")
-            item = self._open = _OpenItem(kind, f"{kind.prefix}{len(self._output)}_{self._tail}", len(self._output))
+            item = self._open = _OpenItem(kind, self._id(kind.prefix), len(self._output))
             data += self._event("response.output_item.added", output_index=item.index, item=item.members("in_progress"))
             data += self._event(kind.part_added, **item.place, part=kind.part(""))
         item.texts.append(text)
@@ -88,7 +88,7 @@ class ResponsesWriter:
         """A tool of the client's that is to be called."""
         data = self._close("completed")
         index = len(self._output)
-        made = {"id": f"fc_{index}_{self._tail}", "type": "function_call", "call_id": id, "name": name}
+        made = {"id": self._id("fc"), "type": "function_call", "call_id": id, "name": name}
         begun = {**made, "arguments": "", "status": "in_progress"}
         whole = {**made, "arguments": arguments, "status": "completed"}
         place = {"item_id": made["id"], "output_index": index}
@@ -133,6 +133,10 @@ class ResponsesWriter:
             "usage": codec.responses_usage(self._usage),
         }
 
+    def _id(self, kind: str) -> str:
+        """Of the next item."""
+        return codec.item_id(kind, len(self._output), *self._place)
+
     def _close(self, status: str) -> bytes:
         item, self._open = self._open, None
         if item is None:
@@ -173,7 +177,7 @@ class _ItemKind:
 
 
 _MESSAGE = _ItemKind(
-    "msg_",
+    "msg",
     "response.content_part.added",
     "response.output_text.delta",
     "response.output_text.done",
@@ -181,7 +185,7 @@ _MESSAGE = _ItemKind(
     "content_index",
 )
 _REASONING = _ItemKind(
-    "rs_",
+    "rs",
     "response.reasoning_summary_part.added",
     "response.reasoning_summary_text.delta",
     "response.reasoning_summary_text.done",

@@ -14,7 +14,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
@@ -56,7 +56,12 @@ class OpenAIApplication:
         self._turns = OpenTurns()
         self._began = int(time.time())
         self._empty: dict[str, Mapping[str, Any]] = {}
-        handlers: dict[Any, Any] = {Refused: _refused, Fault: _faulty, HTTPException: _no_route}
+        handlers: dict[Any, Any] = {
+            Refused: _refused,
+            Fault: _faulty,
+            HTTPException: _no_route,
+            ClientDisconnect: _gone,
+        }
         last_resort = Middleware(LastResort, answer=error(_INTERNAL))
         self._app = Starlette(routes=[*self._routes(), *more], middleware=[last_resort], exception_handlers=handlers)
         self._app.router.redirect_slashes = False
@@ -271,6 +276,10 @@ async def _refused(request: Request, refused: Refused) -> Response:
 
 async def _faulty(request: Request, fault: Fault) -> Response:
     return error(refused_of(fault))
+
+
+async def _gone(request: Request, gone: ClientDisconnect) -> Response:
+    return Response(status_code=_NOBODY)
 
 
 async def _no_route(request: Request, missing: HTTPException) -> Response:

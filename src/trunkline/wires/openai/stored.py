@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from trunkline.core.events import Envelope, Event, Gap, TurnEnded, TurnStarted, UserMessage
 from trunkline.core.faults import SessionNotFound
 from trunkline.core.keeper import KnownSession, SessionKeeper
-from trunkline.wires.openai.codec import split_id
+from trunkline.wires.openai.codec import split_id, split_item_id
 from trunkline.wires.openai.errors import OpenAIRefused, bad
+from trunkline.wires.openai.messages import REFERENCE, EarlierMessage
 from trunkline.wires.openai.responses import echoed
 from trunkline.wires.openai.responses_writer import ResponsesWriter
 from trunkline.wires.openai.telling import TurnTeller
@@ -103,6 +104,36 @@ async def find(keeper: SessionKeeper, id: str) -> StoredTurn:
     if not found.events:
         raise no_response(id)
     return found
+
+
+async def dereferenced(keeper: SessionKeeper, before: Sequence[EarlierMessage]) -> tuple[EarlierMessage, ...]:
+    """The messages, with the items that some of them only refer to. Reasoning is not told again.
+
+    Raises:
+        OpenAIRefused: there is no such item.
+    """
+    found: list[EarlierMessage] = []
+    known: dict[str, Sequence[Mapping[str, Any]]] = {}
+    for message in before:
+        if message.role != REFERENCE:
+            found.append(message)
+            continue
+        response, index = split_item_id(message.text) or ("", 0)
+        if response not in known:
+            try:
+                known[response] = (await find(keeper, response)).members()["output"]
+            except OpenAIRefused:
+                known[response] = ()
+        item = next((each for each in known[response][index : index + 1] if each["id"] == message.text), None)
+        if item is None:
+            raise bad("input", f"Item with id '{message.text[:80]}' not found.", "item_not_found")
+        if item["type"] == "message":
+            found.append(EarlierMessage("assistant", "".join(part["text"] for part in item["content"])))
+        elif item["type"] == "function_call":
+            function = {"name": item["name"], "arguments": item["arguments"]}
+            call = {"id": item["call_id"], "type": "function", "function": function}
+            found.append(EarlierMessage("assistant", "", (call,)))
+    return tuple(found)
 
 
 async def cancel(keeper: SessionKeeper, id: str) -> dict[str, Any]:
