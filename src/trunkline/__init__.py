@@ -11,6 +11,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trunkline.agents.echo import EchoAgent
+    from trunkline.agents.external.acp import AcpAgent
     from trunkline.agents.external.agentproc import AgentProcAgent
     from trunkline.agents.external.jsonstream import JsonStreamAgent
     from trunkline.agents.external.tryll import TryllAgent
@@ -138,6 +139,7 @@ __version__: str
 """The version of the last release, and how many commits have come since. From a file that is made by the build."""
 
 __all__ = [
+    "AcpAgent",
     "AddHistory",
     "AddMcpServer",
     "Agent",
@@ -268,6 +270,7 @@ __all__ = [
 #: Where each name lives.
 _HOMES = {
     "trunkline.agents.echo": "EchoAgent",
+    "trunkline.agents.external.acp": "AcpAgent",
     "trunkline.agents.external.agentproc": "AgentProcAgent",
     "trunkline.agents.external.jsonstream": "JsonStreamAgent",
     "trunkline.agents.external.tryll": "TryllAgent",

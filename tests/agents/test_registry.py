@@ -319,7 +319,9 @@ def test_an_agent_that_goes_by_a_short_name_says_how_to_get_it(monkeypatch: pyte
     for name in hub.PROGRAMS:
         agent = registry.make(f"acp:{name}", {})
         assert agent.name == name
-        assert "Install it with `npm install -g " in (registry.problem(agent, ".") or "")
+        assert hub.PROGRAMS[name].how_to_install in (registry.problem(agent, ".") or "")
+    assert hub.PROGRAMS["opencode"].how_to_install == "Install it with `npm install -g opencode-ai`."
+    assert hub.PROGRAMS["goose"].how_to_install == "To install it, see https://github.com/aaif-goose/goose."
     assert registry.make("acp:opencode acp --pure", {}).name == "opencode"
 
 

@@ -139,8 +139,9 @@ def play_withdraw(session: str, rest: str) -> str:
 
 def play_tool(session: str, rest: str) -> str:
     """Tools that nobody is asked about."""
+    meta = {"vendor": {"call": {"toolName": "view"}}}
     update(session, "tool_call", toolCallId="t1", title="Look at it", kind="read", status="in_progress",
-           locations=[{"path": "/tmp/x"}], rawInput={"path": "/tmp/x"}, _meta={"toolName": "view"})  # fmt: skip
+           locations=[{"path": "/tmp/x"}], rawInput={"path": "/tmp/x"}, _meta=meta)  # fmt: skip
     update(session, "tool_call_update", toolCallId="t1", status="completed", rawOutput={"output": "seen"})
     image = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(b"png").decode()}
     update(session, "tool_call", toolCallId="t2", title="mcp__web__shot", kind="other", status="completed",

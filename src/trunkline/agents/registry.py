@@ -165,7 +165,7 @@ def _acp(command: str) -> Agent:
     from trunkline.wires.acp import hub
 
     if (known := hub.PROGRAMS.get(command.strip())) is not None:
-        return AcpAgent(known.argv, name=command.strip(), hint=known.how_to_install)
+        return AcpAgent(known.argv, name=command.strip(), mode=known.mode, hint=known.how_to_install)
     argv = _words(_ACP, command, f"Such as `--agent {_ACP}:opencode`, or `--agent '{_ACP}:some-agent --acp'`.")
     return AcpAgent(safe_python(argv), name=os.path.basename(argv[0]) or _ACP)
 

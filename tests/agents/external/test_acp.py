@@ -345,6 +345,10 @@ async def test_modes_and_options_reach_the_agent(tmp_path: Path) -> None:
 async def test_an_agent_that_would_decide_by_itself_is_told_to_ask(tmp_path: Path) -> None:
     async with opened(tmp_path, "decides") as conversation:
         assert (await recalled(conversation))["current"] == "default"
+    async with opened(tmp_path, "decides", options={"mode": "auto-edit"}) as conversation:
+        assert (await recalled(conversation))["current"] == "auto-edit"
+    async with opened(tmp_path, "decides", options={"mode": "it-has-none-like-that"}) as conversation:
+        assert (await recalled(conversation))["current"] == "yolo"
 
 
 # Ends

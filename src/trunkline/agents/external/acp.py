@@ -94,9 +94,12 @@ class AcpAgent:
         max_line: int = MAX_LINE,
         timing: AcpTiming | None = None,
         pass_always: bool = False,
+        mode: str = "",
         hint: str = "",
     ) -> None:
-        """`env` is added to our environment. `hint` says how to get the program where it is missing.
+        """`env` is added to our environment. `mode` is the program's own mode that its sessions are put into; without
+        one, a program that would decide about tools by itself is put into the mode in which it asks. `hint` says how to
+        get the program where it is missing.
 
         `pass_always`: whether the program is told of a grant, and so asks no more about what it takes it to cover. By
         default only the session knows, which can take it back.
@@ -107,6 +110,7 @@ class AcpAgent:
         self._ready_seconds = ready_seconds
         self._max_line = max_line
         self._hint = hint
+        self.mode = mode
         self.timing = timing or AcpTiming()
         self.pass_always = pass_always
         self._capabilities = Capabilities(approval=True, thinking=True, mcp=True, images=None, resume=True)
@@ -166,7 +170,9 @@ class AcpConversation(StreamedConversation):
             notice = f"`{agent.name}` does not remember what was said before."
         else:
             notice = ""
-        self._line = AcpLifeline(self._start, request.workspace, session_id, agent.timing.rest)
+        self._line = AcpLifeline(
+            self._start, request.workspace, session_id, mode=agent.mode, rest_seconds=agent.timing.rest
+        )
         self._line.notices += [notice] if notice else []
         rules = [_RULES_HEADING + request.instructions] if request.instructions else []
         self._context = [*rules, *request.history]

@@ -36,7 +36,7 @@ _DETAIL_CHARS = 500
 
 #: Modes of agents, by the letters of their ids: those that ask before they act, and those that decide for themselves.
 #: Where a session of ours decides, an agent that has both is put into the first one.
-_ASKING = ("default", "ask", "approve", "manual")
+_ASKING = ("default", "approve", "manual")
 _EDITING = ("autoedit", "acceptedits")
 _UNASKED = ("yolo", "bypasspermissions", "fullaccess", "auto")
 _DECIDING = frozenset((*_EDITING, *_UNASKED, "dontask", "smartapprove"))
@@ -59,14 +59,17 @@ class AcpLifeline:
         start: Callable[[], Awaitable[AcpProgram]],
         workspace: str,
         session_id: str | None,
+        *,
+        mode: str = "",
         rest_seconds: float = REST_SECONDS,
     ) -> None:
-        """`session_id` is the session to go on with, if any."""
+        """`session_id` is the session to go on with, if any, and `mode` the agent's own mode that it is put into."""
         self.session_id = session_id
         """What the program itself calls the session."""
         self.notices: list[str] = []
         """What the user should be told when there is a turn to tell it in."""
         self._start = start
+        self._mode = mode
         self._cwd = os.path.abspath(workspace)
         self._servers: list[HandedMcpServer] = []
         self._stale = False
@@ -231,7 +234,7 @@ class AcpLifeline:
         self._deaths.started()
         self._stale = False
         self.session_id = session.id
-        await _let_it_ask(session)
+        await self._let_it_ask(session)
         return AcpOpened(program, session, remembers)
 
     async def _gone_on_with(self, program: AcpProgram, session_id: str) -> AcpSession | None:
@@ -279,24 +282,27 @@ class AcpLifeline:
                 logger.debug("a session that nobody used could not be closed: %s", fault)
         return made
 
+    async def _let_it_ask(self, session: AcpSession) -> None:
+        """A session of ours decides about tools: an agent that would decide by itself is told to ask."""
+        modes = session.modes
+        if modes is None:
+            return
+        asking: str | None = self._mode
+        if not asking:
+            decides = _letters(modes.current_mode_id) in _DECIDING
+            asking = _mode_like(session, _ASKING) if decides else None
+        if asking and asking != modes.current_mode_id and any(mode.id == asking for mode in modes.available_modes):
+            try:
+                await session.set_mode(asking)
+            except Fault as fault:
+                logger.warning("the agent's mode could not be set to `%s`: %s", asking, fault)
+
 
 async def _refusable(doing: Awaitable[None]) -> None:
     try:
         await doing
     except JsonRpcError as error:
         raise Unsupported(f"The agent refuses that: {words_of(error)}") from error
-
-
-async def _let_it_ask(session: AcpSession) -> None:
-    """A session of ours decides about tools: an agent that would decide by itself is told to ask."""
-    if session.modes is None or _letters(session.modes.current_mode_id) not in _DECIDING:
-        return
-    asking = _mode_like(session, _ASKING)
-    if asking is not None:
-        try:
-            await session.set_mode(asking)
-        except Fault as fault:
-            logger.warning("the agent's mode could not be set to `%s`: %s", asking, fault)
 
 
 def _mode_like(session: AcpSession, wanted: Sequence[str]) -> str | None:

@@ -53,6 +53,9 @@ HOLD_SECONDS = 1.0
 MAX_OPEN_CALLS = 1000
 #: Entries of a plan that are shown.
 MAX_PLANNED = 200
+#: Commands that are told of, and how much of what each is for.
+MAX_COMMANDS = 500
+COMMAND_CHARS = 300
 #: Of what a call shows while it runs.
 PROGRESS_CHARS = 500
 #: The longest text that is taken for the name of a tool.
@@ -65,7 +68,7 @@ CATEGORIES: Mapping[str, core.Category] = {
     "execute": "exec",
 }  # fmt: skip
 #: How the members of `_meta` are called in which agents say what tool it is.
-_TOOL_NAMES = ("toolName", "tool_name", "tool")
+_TOOL_NAMES = ("toolName", "tool_name")
 _ALLOWED = "It was allowed."
 _WITHDRAWN = "the agent is no longer waiting for an answer"
 
@@ -99,9 +102,7 @@ class _AcpCall:
                 setattr(self, member, told)
         self.first_title = self.first_title or self.title
         meta = news.meta or {}
-        for members in (meta, *(each for each in meta.values() if isinstance(each, dict))):
-            found = next((members[name] for name in _TOOL_NAMES if isinstance(members.get(name), str)), "")
-            self.tool = self.tool or found[:64]
+        self.tool = self.tool or _tool_name(meta)
         self.is_mcp = self.is_mcp or meta.get("provenance") == "mcp" or self.name.startswith(MCP_PREFIX)
 
     @property
@@ -328,14 +329,28 @@ def told_between(update: SessionUpdate) -> core.Event | None:
             )
         case AvailableCommandsUpdate(available_commands=commands):
             told = [
-                {"name": each.name, "description": each.description, "hint": each.input.hint if each.input else ""}
-                for each in commands
+                {
+                    "name": each.name,
+                    "description": each.description[:COMMAND_CHARS],
+                    "hint": each.input.hint[:COMMAND_CHARS] if each.input else "",
+                }
+                for each in commands[:MAX_COMMANDS]
             ]
             return core.Extension(core.COMMANDS, {"commands": told})
         case CurrentModeUpdate(current_mode_id=mode):
             return core.Extension(core.AGENT_MODE, {"mode": mode})
         case _:
             return None
+
+
+def _tool_name(meta: Mapping[str, Any], depth: int = 3) -> str:
+    """What an agent calls the tool, in `_meta` itself or in a member of its own there."""
+    for name in _TOOL_NAMES:
+        found = meta.get(name)
+        if isinstance(found, str) and _NAME.fullmatch(found):
+            return found
+    within = (each for each in meta.values() if isinstance(each, dict) and depth > 1)
+    return next(filter(None, (_tool_name(each, depth - 1) for each in within)), "")
 
 
 def _option(options: Sequence[PermissionOption], *, allowed: bool, always: bool) -> PermissionOption | None:

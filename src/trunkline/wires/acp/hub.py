@@ -19,11 +19,17 @@ class KnownAcpAgent(Value):
     """Variables that are used instead of a login, each enough by itself."""
     note: str = ""
     """What else it needs."""
+    mode: str = ""
+    """Its own mode in which it asks, where that is not to be seen from its name."""
 
     @property
     def how_to_install(self) -> str:
         """In a sentence."""
-        return f"Install it with `{self.install}`."
+        return (
+            f"To install it, {self.install}."
+            if self.install.startswith("see ")
+            else f"Install it with `{self.install}`."
+        )
 
 
 PROGRAMS: Mapping[str, KnownAcpAgent] = {
@@ -41,6 +47,7 @@ PROGRAMS: Mapping[str, KnownAcpAgent] = {
         "npm install -g @agentclientprotocol/codex-acp",
         "`codex login`",
         ("CODEX_API_KEY", "OPENAI_API_KEY"),
+        mode="read-only",
     ),
     "gemini-cli": KnownAcpAgent(
         ("gemini", "--acp"),
@@ -53,7 +60,7 @@ PROGRAMS: Mapping[str, KnownAcpAgent] = {
     "goose": KnownAcpAgent(
         ("goose", "acp"),
         "goose, an agent with any model.",
-        "npm install -g @aaif/goose",
+        "see https://github.com/aaif-goose/goose",
         "`goose configure`",
         ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY", "OPENROUTER_API_KEY"),
     ),
