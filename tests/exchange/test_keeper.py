@@ -316,6 +316,7 @@ async def test_models_of_this_machine_are_agents_without_being_configured(tmp_pa
                 await kept.open(unknown)
         await running.exchange.take_up(running.exchange.settings)
         assert (await kept.join("s")).agent == "model:mock"
+        await running.exchange.switchboard.written()
         usage = await running.exchange.budgets.usage("agent")
         assert [row["turns"] for row in usage if row["agent"] == "model:mock"] == [1]
     async with world(tmp_path) as running:

@@ -29,7 +29,7 @@ MAX_FRAME = 16 * 1024 * 1024
 _LENGTH_BYTES = 4
 
 V = TypeVar("V", bound=Value)
-Wire = Literal["jsonstream", "agentproc", "chat"]
+Wire = Literal["jsonstream", "agentproc", "chat", "acp", "mcp"]
 
 
 class BadAttachment(shapes.ShapeError):
@@ -40,7 +40,7 @@ class BadAttachment(shapes.ShapeError):
 
 
 class AttachHeader(Value):
-    """Who comes, and to which session. Without a session a new one begins."""
+    """Who comes, and to which session. Without a session a new one begins. On ACP and MCP clients name the sessions."""
 
     wire: Wire
     agent: str | None = None
@@ -58,10 +58,12 @@ class AttachHeader(Value):
     """AgentProc: what it said."""
     fetch: bool = True
     private_urls: bool = False
+    agents: tuple[str, ...] = ()
+    """MCP: who can be asked; nobody named: all."""
 
 
 class AttachAnswer(Value):
-    """Either the session, or why there is none."""
+    """Either the session, or why there is none. On ACP and MCP there is none yet."""
 
     session: str | None = None
     agent: str | None = None

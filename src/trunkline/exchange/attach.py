@@ -1,4 +1,4 @@
-"""Programs that hosts spawn with `--attach`, at the socket in the exchange's home: each joins a session.
+"""Programs that hosts spawn with `--attach`, at the socket in the exchange's home: each joins a session, or opens some.
 
 `base.attach` defines how they talk; `exchange.lines` has a module for each wire. The session continues when they leave.
 """
@@ -10,6 +10,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from importlib import import_module
 
 from trunkline.base import attach, local_socket
 from trunkline.base.attach import AttachAnswer, AttachEnding, AttachHeader, BadAttachment
@@ -37,6 +38,12 @@ LATEST = "latest"
 Serve = Callable[[Exchange, LiveSession, AttachHeader, LocalConnection], Awaitable[AttachEnding]]
 
 _LINES: dict[str, Serve] = {"jsonstream": jsonstream.serve, "agentproc": agentproc.serve, "chat": chat.serve}
+
+#: Serves a client that names sessions itself.
+ServeFace = Callable[[Exchange, AttachHeader, LocalConnection], Awaitable[AttachEnding]]
+
+#: Imported when the first of them comes.
+_FACES: dict[str, str] = {"acp": "trunkline.exchange.lines.acp", "mcp": "trunkline.exchange.lines.mcp"}
 
 
 @asynccontextmanager
@@ -81,7 +88,7 @@ async def _serve(exchange: Exchange, connection: LocalConnection, full: bool) ->
                 raise ConfigError(f"The exchange has {MAX_CLIENTS} programs attached, which is the limit.")
             async with asyncio.timeout(HEADER_SECONDS):
                 header = attach.decode_header(await connection.header())
-            live = await joined(exchange, header)
+            answer, serving = await _welcome(exchange, header)
         except (TimeoutError, BadAttachment) as error:
             connection.refuse(str(error) or "No header came.", retryable=False)
             return
@@ -97,8 +104,8 @@ async def _serve(exchange: Exchange, connection: LocalConnection, full: bool) ->
             connection.refuse(FAILED, retryable=False)
             raise
         is_in = True
-        connection.accept(AttachAnswer(live.id, live.agent))
-        connection.end(await _LINES[header.wire](exchange, live, header, connection))
+        connection.accept(answer)
+        connection.end(await serving(connection))
     except Fault as fault:
         connection.end(AttachEnding(1, str(fault), fault.kind))
     except DatabaseGone as error:
@@ -112,6 +119,23 @@ async def _serve(exchange: Exchange, connection: LocalConnection, full: bool) ->
             connection.end(AttachEnding(1, FAILED))
     finally:
         await connection.close()
+
+
+async def _welcome(
+    exchange: Exchange, header: AttachHeader
+) -> tuple[AttachAnswer, Callable[[LocalConnection], Awaitable[AttachEnding]]]:
+    """What a program is told, and what serves it then.
+
+    Raises:
+        Fault: it cannot be served.
+    """
+    if header.wire in _LINES:
+        live = await joined(exchange, header)
+        return AttachAnswer(live.id, live.agent), lambda to: _LINES[header.wire](exchange, live, header, to)
+    for name in filter(None, (header.agent, *header.agents)):
+        exchange.directory.find(name)
+    serve: ServeFace = import_module(_FACES[header.wire]).serve
+    return AttachAnswer(agent=header.agent), lambda to: serve(exchange, header, to)
 
 
 def _not_written(error: DatabaseGone) -> str:
