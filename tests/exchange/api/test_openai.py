@@ -38,10 +38,13 @@ async def sessions(net: World) -> list[str]:
     return [each["id"] for each in (await net.get("/api/sessions")).json()["sessions"]]
 
 
-async def test_every_agent_is_a_model(tmp_path: Path) -> None:
+async def test_every_agent_is_a_model_and_then_come_the_models_of_this_machine(tmp_path: Path) -> None:
     async with world(tmp_path) as net:
         found = (await net.get("/v1/models", "observer")).json()["data"]
-        assert [each["id"] for each in found][:3] == [FAKE, "echo", BROKEN]
+        names = [each["id"] for each in found]
+        assert names[:3] == [FAKE, "echo", BROKEN]
+        assert "model:mock" in names
+        assert all(name.startswith("model:") for name in names[3:])
 
 
 async def test_people_need_their_token_and_a_role_that_may_talk(tmp_path: Path) -> None:
@@ -163,6 +166,13 @@ async def test_a_picture_is_a_file_of_the_session(tmp_path: Path) -> None:
         net.fake.say(core.TurnEnded("success"))
         await caller.whole()
         assert caller.status == 200
+
+
+async def test_a_plain_model_answers_without_a_section_in_the_file(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        found = await chat(net, model="model:mock")
+        assert found.status_code == 200, found.text
+        assert found.json()["choices"][0]["message"]["content"]
 
 
 async def test_an_exchange_that_stops_ends_its_streams_and_keeps_what_waits(tmp_path: Path) -> None:
