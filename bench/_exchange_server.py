@@ -50,7 +50,7 @@ from trunkline.exchange.lines.connection import LocalConnection
 from trunkline.exchange.settings import AgentSettings, ExchangeSettings, PersonSettings, WireSettings
 from trunkline.store.files import FileStore
 from trunkline.wires.jsonstream.serve import JsonStreamServer
-from trunkline.wires.jsonstream.stdio import LAST_ANSWER_SECONDS
+from trunkline.wires.stdio_host import LAST_ANSWER_SECONDS
 from trunkline.wires.tryll.serve import TryllServer
 
 if TYPE_CHECKING:

@@ -56,9 +56,8 @@ from trunkline.tools import bash, bash_output, glob, grep, pdf, pictures, spawn
 from trunkline.tools import files as tool_files
 from trunkline.tools.mcp import server as mcp_server
 from trunkline.tools.mcp import servers as mcp_servers
-from trunkline.wires import ledger
+from trunkline.wires import ledger, stdio_host
 from trunkline.wires.jsonstream import codec, drive
-from trunkline.wires.jsonstream import stdio as jsonstream_stdio
 from trunkline.wires.tryll import drive as tryll_drive
 from trunkline.wires.tryll import serve as tryll_serve
 from trunkline.wires.tryll.codec import reader as tryll_reader
@@ -83,14 +82,14 @@ QUOTED: list[tuple[str, str, Any, Any]] = [
     ("reference/jsonstream.md", "an agent reads is 16 MiB", codec.MAX_LINE, 16 * MIB),
     ("reference/jsonstream.md", "JSON may be nested 200 deep", jsontext.MAX_DEPTH, 200),
     ("reference/jsonstream.md", "makes the agent wait, from 1 MiB on", stdio.HIGH_WATER, MIB),
-    ("reference/jsonstream.md", "beyond 4 MiB the agent reads no more", jsonstream_stdio.FLOODED_BYTES, 4 * MIB),
+    ("reference/jsonstream.md", "beyond 4 MiB the agent reads no more", stdio_host.FLOODED_BYTES, 4 * MIB),
     ("reference/jsonstream.md", "may hold 100,000 members and items", codec.MAX_VALUES, 100_000),
     ("reference/jsonstream.md", "at most 1,024 characters", codec.MAX_MSG_ID, 1024),
     ("reference/jsonstream.md", "beyond 10,000, at once", turns.MAX_WAITING, 10_000),
     ("reference/jsonstream.md", "Beyond 1,000 waiting ones", turns.MAX_QUEUED, 1000),
     ("reference/jsonstream.md", "reason `Stopped by user`", turns.STOPPED, "Stopped by user"),
     ("reference/jsonstream.md", "`User denied`", turns.DENIED, "User denied"),
-    ("reference/jsonstream.md", "get half a second to end", jsonstream_stdio.LAST_ANSWER_SECONDS, 0.5),
+    ("reference/jsonstream.md", "get half a second to end", stdio_host.LAST_ANSWER_SECONDS, 0.5),
     ("reference/jsonstream.md", "`Read`, `Grep` and `Glob`", vocabulary.DEFAULT_ALLOW, ("Read", "Grep", "Glob")),
     ("reference/jsonstream.md", "at least every 10 s", player.PROGRESS_SECONDS, 10.0),
     ("how-to/write-an-agent.md", "after 0.7 s its task is cancelled", performer.CANCEL_SECONDS, 0.7),

@@ -1,7 +1,7 @@
 """The command line. This module decides which half of it is needed and imports no more than that.
 
-`trunkline agent`, `agentproc run`, `agentproc serve` and `mcp serve` are spawned by programs that wait for them: they
-go the short way, without `click` and `rich`.
+`trunkline agent`, `acp`, `agentproc run`, `agentproc serve` and `mcp serve` are spawned by programs that wait for them:
+they go the short way, without `click` and `rich`.
 """
 
 from __future__ import annotations
@@ -55,6 +55,12 @@ def _main() -> None:
         from trunkline.cli.agentproc_serve import main as serve_main
 
         serve_main(sys.argv[3:])
+    elif sys.argv[1:2] == ["acp"]:
+        exit_on_signals()
+        gc.disable()
+        from trunkline.cli.acp import main as acp_main
+
+        acp_main(sys.argv[2:])
     elif sys.argv[1:3] == ["mcp", "serve"]:
         exit_on_signals()
         from trunkline.cli.mcp_serve import main as mcp_main

@@ -17,6 +17,7 @@ from trunkline.cli.explained import explanation
 #: Command name -> module in this folder; each has a `click` command named `command`.
 COMMANDS = {
     "up": "up",
+    "acp": "acp_command",
     "agentproc": "agentproc",
     "approvals": "approvals",
     "bridge": "bridge",
@@ -44,6 +45,7 @@ COMMANDS = {
 
 #: What the list of commands says of each: short enough for 80 columns.
 SUMMARIES = {
+    "acp": "Be an agent for an editor that speaks ACP.",
     "agent": "Be an agent for a host program, over JSON lines.",
     "agentproc": "Run command-line agents, or be one.",
     "approvals": "See what agents ask for, and answer.",

@@ -13,8 +13,8 @@ from trunkline.core.agent import AddMcpServer, Capabilities, SetOptions
 from trunkline.core.events import TextDelta, TurnEnded
 from trunkline.core.usage import NOTHING_USED
 from trunkline.wires.acp import serve
+from trunkline.wires.acp.login import LoginMethod
 from trunkline.wires.acp.messages_start import AuthVariable, EnvVarAuthMethod
-from trunkline.wires.acp.serve import LoginMethod
 
 
 @pytest.mark.parametrize("wanted", [0, 1, 2, 65535])

@@ -260,7 +260,7 @@ class _Resolver:
         """Like `check`; but a provider that the user named does not go by the variables of its kind."""
         keyless = not model.api_key and PROVIDERS[self._kind].has_key
         if self._name != self._kind and keyless and not is_own_machine(model.base_url or ""):
-            raise ConfigError(
+            raise MissingKey(
                 f"The provider `{self._name}` has no key.",
                 hint=f"Write `api_key_env` or `api_key` into `[providers.{self._name}]`.",
             )
@@ -269,8 +269,8 @@ class _Resolver:
         except ConfigError as error:
             if error.hint is None or "the configuration file" not in error.hint:
                 raise
-            file = f"`{user_file(self._environ)}`"
-            raise ConfigError(error.message, hint=error.hint.replace("the configuration file", file)) from None
+            error.say(hint=error.hint.replace("the configuration file", f"`{user_file(self._environ)}`"))
+            raise
 
     def _model(self, base_url: str | None) -> str | None:
         meant_for = self._default.get("provider")

@@ -14,7 +14,7 @@ from trunkline.exchange.people import LOCAL
 from trunkline.exchange.switchboard import Switchboard
 from trunkline.wires.jsonstream import codec
 from trunkline.wires.jsonstream.serve_shared import KnownMessage, SharedJsonStreamServer
-from trunkline.wires.jsonstream.stdio import LAST_ANSWER_SECONDS
+from trunkline.wires.stdio_host import LAST_ANSWER_SECONDS
 
 
 async def serve(

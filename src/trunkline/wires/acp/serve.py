@@ -10,16 +10,17 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 from trunkline.base.lines import LineOutput
 from trunkline.base.vocabulary import MODES
 from trunkline.core.agent import AddMcpServer, Capabilities
-from trunkline.core.faults import Fault, Forbidden, MissingKey, SessionNotFound
+from trunkline.core.faults import Fault, Forbidden, MissingKey, NoModel, SessionNotFound
 from trunkline.core.keeper import KnownSession, Seat, SessionKeeper
 from trunkline.core.turns import State
-from trunkline.wires.acp import codec, messages, modes, serve_v1
+from trunkline.wires.acp import codec, messages, modes
 from trunkline.wires.acp.codec import AUTH_REQUIRED, INVALID_PARAMS, JsonRpcError, RpcMessage
+from trunkline.wires.acp.login import LoginMethod
 from trunkline.wires.acp.messages_base import PROTOCOL_VERSION, AcpNotification, AcpRequest, AcpResult
 from trunkline.wires.acp.messages_sessions import (
     HandedMcpServer,
@@ -31,7 +32,6 @@ from trunkline.wires.acp.messages_sessions import (
 from trunkline.wires.acp.messages_start import (
     AgentCapabilities,
     AuthenticateRequest,
-    AuthMethod,
     ClientCapabilities,
     Implementation,
     InitializeRequest,
@@ -42,7 +42,9 @@ from trunkline.wires.acp.messages_start import (
     SessionCapabilities,
 )
 from trunkline.wires.acp.peer import AcpPeer
-from trunkline.wires.acp.serve_session import SeatedSession
+
+if TYPE_CHECKING:
+    from trunkline.wires.acp.serve_session import SeatedSession
 
 logger = logging.getLogger(__name__)
 
@@ -52,20 +54,6 @@ LISTED = 50
 LOOKED_AT = 1000
 #: Sessions that one client may have open.
 MAX_SESSIONS = 100
-
-
-class LoginMethod:
-    """A way to log in, and whether that has been done."""
-
-    def __init__(self, told: AuthMethod, check: Callable[[], str | None]) -> None:
-        """`check` gives what is still to be done; None if nothing is."""
-        self.told = told
-        self.check = check
-
-    @property
-    def id(self) -> str:
-        """The method's name."""
-        return cast("str", getattr(self.told, "id"))  # noqa: B009  # every child has one, and the family none
 
 
 class AcpServer:
@@ -152,8 +140,10 @@ class AcpServer:
     def asked(self, request: AcpRequest) -> Awaitable[AcpResult]:
         """Answer a request. That a prompt has come is noted at once: it may be cancelled right behind it."""
         if isinstance(request, messages.PromptRequest):
+            from trunkline.wires.acp.serve_v1 import answer_prompt
+
             session = self._session(request.session_id)
-            return self._cleaned(serve_v1.answer_prompt(session, session.prompt(), request), session)
+            return self._cleaned(answer_prompt(session, session.prompt(), request), session)
         return self._handlers[type(request)](request)
 
     def told(self, notification: AcpNotification) -> None:
@@ -165,7 +155,7 @@ class AcpServer:
 
     def broken(self, error: JsonRpcError) -> None:
         """The client was answered already."""
-        logger.info("the client sent what is no message: %s", error)
+        logger.info("the client sent an invalid message: %s", error)
 
     # How it begins.
 
@@ -238,7 +228,7 @@ class AcpServer:
         if request.cwd is not None:
             self._check_absolute(request.cwd)
         if request.cursor is not None and await self._keeper.known(request.cursor) is None:
-            raise JsonRpcError(INVALID_PARAMS, "Invalid `session/list`: `cursor` is none that was given before")
+            raise JsonRpcError(INVALID_PARAMS, "Invalid `session/list`: `cursor` was not given by an earlier answer")
         found: list[KnownSession] = []
         before, looked_at, is_over = request.cursor, 0, False
         while len(found) < LISTED and looked_at < LOOKED_AT and not is_over:
@@ -319,11 +309,14 @@ class AcpServer:
         return await self._enter(lambda: self._join(session_id))
 
     async def _enter(self, take: Callable[[], Awaitable[Seat]]) -> SeatedSession:
+        # Only now: an editor waits for the first answer, and much is imported here.
+        from trunkline.wires.acp.serve_session import SeatedSession
+
         if len(self._sessions) >= MAX_SESSIONS:
             raise JsonRpcError(INVALID_PARAMS, f"{MAX_SESSIONS} sessions are open: close one with `session/close`.")
         try:
             seat = await take()
-        except MissingKey as fault:
+        except (MissingKey, NoModel) as fault:
             raise JsonRpcError(AUTH_REQUIRED, str(fault)) from None
         session = SeatedSession(
             self._peer, seat, self._client, is_shared=self._keeper.is_shared, is_local=self._is_local

@@ -1,0 +1,299 @@
+"""`trunkline acp` as an editor meets it: a program that it starts, talks to and ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agent_process import gone
+from tests.support.patience import PATIENCE_SECONDS
+from trunkline.cli import acp
+
+pytestmark = pytest.mark.process
+
+COMMAND = [sys.executable, "-m", "trunkline", "acp"]
+#: By the contract, from the end of input or SIGTERM to the exit; more where the machine is busy.
+ENDING_SECONDS = 3.0 + PATIENCE_SECONDS / 4
+
+SCRIPT = """
+turns:
+  - when: hang
+    steps:
+      - text: "I begin."
+      - hang: true
+  - when: flood
+    steps:
+      - tool: {name: Read, category: info, args: {file_path: big}, output: "%s"}
+      - text: "Done."
+  - steps:
+      - tool: {name: Write, category: edit, args: {file_path: new.txt, content: hello}, output: "written"}
+      - text: "Done."
+"""
+
+
+class Editor:
+    """An editor's end of the pipes."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self.lines: list[dict[str, Any]] = []
+        self._number = 0
+
+    def send(self, **members: Any) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **members}).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def read(self) -> dict[str, Any]:
+        """The next line, which is a message."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, "the agent has ended"
+        message: dict[str, Any] = json.loads(line)
+        self.lines.append(message)
+        return message
+
+    def begin(self, method: str, **params: Any) -> int:
+        self._number += 1
+        self.send(id=self._number, method=method, params=params)
+        return self._number
+
+    def until(self, number: int) -> dict[str, Any]:
+        """The answer to a request; whatever is asked meanwhile is allowed."""
+        while (message := self.read()).get("id") != number or "method" in message:
+            if message.get("method") == "session/request_permission":
+                outcome = {"outcome": "selected", "optionId": "allow_once"}
+                self.send(id=message["id"], result={"outcome": outcome})
+        return message
+
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        return self.until(self.begin(method, **params))
+
+    def new(self, place: Path) -> str:
+        session: str = self.ask("session/new", cwd=str(place), mcpServers=[])["result"]["sessionId"]
+        return session
+
+    def prompt(self, session: str, text: str) -> int:
+        return self.begin("session/prompt", sessionId=session, prompt=[{"type": "text", "text": text}])
+
+    def said(self) -> str:
+        """The words of all answers so far."""
+        updates = [line["params"]["update"] for line in self.lines if line.get("method") == "session/update"]
+        return "".join(each["content"]["text"] for each in updates if each["sessionUpdate"] == "agent_message_chunk")
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def exit_code(self) -> int:
+        return self.process.wait(PATIENCE_SECONDS)
+
+
+@contextmanager
+def editor(*arguments: str, **variables: str) -> Iterator[Editor]:
+    with subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | variables,
+    ) as process:
+        patience = threading.Timer(PATIENCE_SECONDS, process.kill)
+        patience.start()
+        try:
+            yield Editor(process)
+        finally:
+            patience.cancel()
+            process.kill()
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "script.yaml"
+    path.write_text(SCRIPT % ("x" * 100_000))
+    return path
+
+
+def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, timeout=PATIENCE_SECONDS, check=False,
+        **{"stdin": subprocess.DEVNULL, **options},
+    )  # fmt: skip
+
+
+def test_sessions_outlive_the_process_and_have_one_id(tmp_path: Path) -> None:
+    with editor("echo") as first:
+        told = first.ask("initialize", protocolVersion=1, clientCapabilities={})["result"]
+        assert told["agentInfo"]["name"] == "trunkline"
+        session = first.new(tmp_path)
+        answer = first.until(first.prompt(session, "hello there"))
+        assert answer["result"]["stopReason"] == "end_turn"
+        assert first.said() == "hello there"
+        first.close()
+        assert first.exit_code() == 0
+    with editor("echo") as second:
+        listed = second.ask("session/list", cwd=str(tmp_path))["result"]["sessions"]
+        assert [each["sessionId"] for each in listed] == [session]
+        assert listed[0]["title"] == "hello there"
+        assert "result" in second.ask("session/load", sessionId=session, cwd=str(tmp_path), mcpServers=[])
+        assert second.said() == "hello there"
+        assert second.ask("session/load", sessionId="nope", cwd="/", mcpServers=[])["error"]["code"] == -32002
+        forked = second.ask("session/fork", sessionId=session, cwd=str(tmp_path))["result"]["sessionId"]
+        assert forked != session
+        assert second.ask("session/delete", sessionId=session)["result"] == {}
+        listed = second.ask("session/list", cwd=str(tmp_path))["result"]["sessions"]
+        assert [each["sessionId"] for each in listed] == [forked]
+
+
+def test_an_edit_is_shown_asked_about_and_done(tmp_path: Path, script: Path) -> None:
+    with editor("--script", str(script)) as made:
+        made.ask("initialize", protocolVersion=1)
+        session = made.new(tmp_path)
+        assert made.until(made.prompt(session, "write"))["result"]["stopReason"] == "end_turn"
+        lines = made.lines
+        asked = next(place for place, line in enumerate(lines) if line.get("method") == "session/request_permission")
+        shown = next(place for place, line in enumerate(lines) if "tool_call" in str(line))
+        assert shown < asked
+        diff = {"type": "diff", "path": str(tmp_path / "new.txt"), "newText": "hello"}
+        assert lines[shown]["params"]["update"]["content"] == [diff]
+
+
+def test_the_mode_of_the_variables_counts(tmp_path: Path, script: Path) -> None:
+    with editor("--script", str(script), TRUNKLINE_MODE="yolo") as made:
+        opened = made.ask("session/new", cwd=str(tmp_path), mcpServers=[])["result"]
+        assert opened["modes"]["currentModeId"] == "yolo"
+        made.until(made.prompt(opened["sessionId"], "write"))
+        assert "session/request_permission" not in str(made.lines)
+        assert "'status': 'completed'" in str(made.lines)
+
+
+def test_the_end_of_input_exits_0() -> None:
+    with editor("echo") as made:
+        made.ask("initialize", protocolVersion=1)
+        began = time.monotonic()
+        made.close()
+        assert made.exit_code() == 0
+        assert time.monotonic() - began < ENDING_SECONDS
+    assert run("echo").returncode == 0
+
+
+@pytest.mark.parametrize("ending", ["eof", "sigterm"])
+def test_it_ends_in_the_middle_of_a_turn(tmp_path: Path, script: Path, ending: str) -> None:
+    with editor("--script", str(script)) as made:
+        session = made.new(tmp_path)
+        made.prompt(session, "hang")
+        while "I begin." not in str(made.read()):
+            pass
+        began = time.monotonic()
+        if ending == "eof":
+            made.close()
+        else:
+            made.process.send_signal(signal.SIGTERM)
+        assert made.exit_code() == (0 if ending == "eof" else 143)
+        assert time.monotonic() - began < ENDING_SECONDS
+
+
+def test_no_child_is_left(tmp_path: Path) -> None:
+    with editor(f"jsonstream:{sys.executable} -m trunkline agent --json-stream --agent echo") as made:
+        session = made.new(tmp_path)
+        made.until(made.prompt(session, "hello"))
+        children = Path(f"/proc/{made.process.pid}/task/{made.process.pid}/children")
+        if not children.exists():
+            pytest.skip("this system does not list children")
+        started = [int(each) for each in children.read_text().split()]
+        made.process.send_signal(signal.SIGTERM)
+        assert made.exit_code() == 143
+    assert all(gone(pid) for pid in started)
+
+
+def test_what_is_piped_in_is_answered(tmp_path: Path) -> None:
+    lines = [
+        b"{nope",
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}).encode(),
+        b'{"jsonrpc":"2.0","id":2,"method":"_x"}',
+    ]
+    done = run("echo", input=b"\n".join(lines), stdin=None)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0
+    assert sorted(answer.get("error", {}).get("code", 0) for answer in answers) == [-32700, -32601, 0]
+
+
+def test_a_missing_key_is_told_to_whoever_wants_a_session(tmp_path: Path) -> None:
+    with editor("--provider", "anthropic", ANTHROPIC_API_KEY="") as made:
+        (method,) = made.ask("initialize", protocolVersion=1)["result"]["authMethods"]
+        assert method["type"] == "env_var"
+        assert method["vars"][0]["name"] == "ANTHROPIC_API_KEY"
+        error = made.ask("session/new", cwd=str(tmp_path), mcpServers=[])["error"]
+        assert error["code"] == -32000
+        assert "ANTHROPIC_API_KEY" in error["message"]
+        assert made.ask("authenticate", methodId=method["id"])["error"]["code"] == -32000
+
+
+def test_a_flood_of_a_host_that_never_reads_does_not_fill_the_memory(tmp_path: Path, script: Path) -> None:
+    with editor("--script", str(script), "--allow", "Read") as made:
+        session = made.new(tmp_path)
+        stopped = threading.Event()
+
+        def flood() -> None:
+            try:
+                for _ in range(3000):
+                    made.begin("session/load", sessionId="x" * 1000, cwd="/", mcpServers=[])
+            except OSError:
+                pass
+            stopped.set()
+
+        thread = threading.Thread(target=flood, daemon=True)
+        thread.start()
+        # Read again: everything is answered, and nothing was lost on the way.
+        answered = 0
+        while answered < 3000:
+            answered += made.read().get("id") is not None
+        assert stopped.wait(PATIENCE_SECONDS)
+        assert made.until(made.prompt(session, "flood"))["result"]["stopReason"] == "end_turn"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("nobody",), 1, b"nobody"),
+        (("--no-such-option",), 2, b"--help"),
+        (("echo", "--agent", "scripted"), 2, b"one agent"),
+        (("--mode", "wild"), 2, b"--mode"),
+        (("--workspace", "/does/not/exist"), 1, b"/does/not/exist"),
+        (("--provider", "nobody"), 1, b"nobody"),
+    ],
+)
+def test_a_start_that_is_wrong_is_told_on_standard_error(arguments: tuple[str, ...], code: int, words: bytes) -> None:
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (code, b"")
+    assert words in done.stderr
+
+
+def test_an_agent_that_cannot_be_had_is_told_to_a_silent_editor() -> None:
+    with editor("--provider", "nobody") as made:
+        assert made.exit_code() == 1
+        assert made.process.stderr is not None
+        assert b"nobody" in made.process.stderr.read()
+
+
+def test_help_has_examples() -> None:
+    done = run("--help")
+    assert done.returncode == 0
+    assert b"trunkline acp echo" in done.stdout
+
+
+def test_the_agent_can_be_named_in_every_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = acp.make_parser()
+    assert parser.parse_args(["echo"]).agent == "echo"
+    assert parser.parse_args(["--agent", "echo"]).named == "echo"
