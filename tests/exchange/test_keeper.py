@@ -217,6 +217,21 @@ async def test_a_session_for_one_turn_is_gone_when_it_was_left_and_its_usage_sta
         assert [row["turns"] for row in await running.exchange.budgets.usage("agent") if row["agent"] == "echo"] == [1]
 
 
+async def test_of_a_session_for_one_turn_neither_messages_nor_visits_are_kept(tmp_path: Path) -> None:
+    async with world(tmp_path) as running:
+        kept, board = keeper(running), running.exchange.switchboard
+        passing, staying = await kept.open(FAKE, "p", passing=True), await kept.open(FAKE, "s")
+        for seat in (passing, staying):
+            await seat.submit(UserMessage("Hello", id="m1"))
+        await board.written()
+        assert await board.messages.find("p", "m1") is None
+        found = await board.messages.find("s", "m1")
+        assert found is not None
+        assert found.turn == 1
+        assert [act.what for act in await board.acts.of("p")] == []
+        assert "joined" in [act.what for act in await board.acts.of("s")]
+
+
 async def test_a_client_that_leaves_in_the_middle_ends_the_turn_of_its_passing_session(tmp_path: Path) -> None:
     async with world(tmp_path) as running:
         kept = keeper(running)

@@ -102,11 +102,12 @@ class ExchangeKeeper:
         return await self._seated(checked(session_id), removed)
 
     async def _seated(self, session_id: str, removed: Removed, passing: bool = False) -> ExchangeSeat:
-        row = await self._row(session_id)
         async with AsyncExitStack() as stack:
-            staying = self.board.attached(session_id, removed, by=self._person.name, wire=self._wire)
+            # Of a session that is removed when it is left, nobody will want to know who was there.
+            wire = "" if passing else self._wire
+            staying = self.board.attached(session_id, removed, by=self._person.name, wire=wire)
             live = await stack.enter_async_context(staying)
-            return ExchangeSeat(self, live, self._person.name, row.workspace, stack.pop_all(), passing)
+            return ExchangeSeat(self, live, self._person.name, live.row.workspace, stack.pop_all(), passing)
 
     async def known(self, session_id: str) -> KnownSession | None:
         self.allowed("observer")

@@ -36,6 +36,7 @@ from trunkline.exchange.budgets import SessionMeter
 from trunkline.exchange.directory import AgentEntry
 from trunkline.exchange.messages import Messages
 from trunkline.exchange.row_writer import RowWriter
+from trunkline.exchange.session_rows import SessionRow, SessionRows
 
 #: Kinds of faults that are about the agent, not about the request.
 ILL = frozenset({"agent", "crashed", "timeout", "internal"})
@@ -57,6 +58,7 @@ class LiveSession:
         self,
         session: Session,
         entry: AgentEntry,
+        row: SessionRow,
         meter: SessionMeter,
         approvals: ApprovalStore,
         messages: Messages,
@@ -65,6 +67,8 @@ class LiveSession:
         """`told` is called for each approval that a person must decide on."""
         self.session = session
         self.entry = entry
+        self.row = row
+        """As it was when the session was opened."""
         self.meter = meter
         self.seats: dict[object, Removed] = {}
         """The attached clients, and what to call for each when the session is removed."""
@@ -184,6 +188,11 @@ class LiveSession:
         self._done.append(act)
         if len(self._done) == 1:
             self._rows.write(partial(self._keep, acts, []))
+
+    def placed(self, number: int, turn: int, sessions: SessionRows) -> None:
+        """Note, after the rows already queued, in which turn a message is answered, and that the session was used."""
+        self._rows.write(lambda: self._messages.placed(number, turn))
+        self._rows.write(lambda: sessions.touch(self.id))
 
     async def _keep(self, acts: Acts, taken: list[Act]) -> None:
         """`taken`: what an earlier try could not write."""

@@ -279,7 +279,15 @@ class Switchboard:
             # It was closed or removed since the caller found it.
             live = await self.find(live.id)
         async with live.sending:
+            if live.row.passing:
+                # Gone with the client that waits for the answer, and after a restart: there is nothing to keep.
+                _check_free(live, when)
+                live.meter.check_turn()
+                return live.session.submit(message)
             if message.id is not None and (known := await self.messages.find(live.id, message.id)) is not None:
+                if not known.turn:
+                    await live.written()
+                    known = await self.messages.find(live.id, message.id) or known
                 return known.turn or live.session.state.turns
             _check_free(live, when)
             live.meter.check_turn()
@@ -301,9 +309,8 @@ class Switchboard:
                 # The row must not be ahead of the log, which is written later while the end of a turn is being saved.
                 await live.session.settled()
                 await self.messages.began(live.id, turn, kept.message)
-            else:
-                await self.messages.placed(kept.number, turn)
-            await self._rows.touch(live.id)
+            # Behind the answer: the message is safe already, and each write is a wait for the disk.
+            live.placed(kept.number, turn, self._rows)
             return turn
 
     # Rows.
@@ -406,7 +413,7 @@ class Switchboard:
                     raise fault from error
             raise
         entry.worked()
-        return LiveSession(session, entry, meter, self.approvals, self.messages, self._told)
+        return LiveSession(session, entry, row, meter, self.approvals, self.messages, self._told)
 
     def _log(self, entry: AgentEntry, row: SessionRow, resume: bool) -> tuple[FileLog, bool]:
         """The session's log, and whether it is new."""
