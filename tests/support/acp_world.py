@@ -12,7 +12,7 @@ from typing import Any
 from tests.support.fake_agent import FakeAgent
 from trunkline.base.vocabulary import Mode
 from trunkline.core import faults
-from trunkline.core.agent import Capabilities, Decision
+from trunkline.core.agent import Capabilities, Change, Decision
 from trunkline.core.approvals import Policy
 from trunkline.core.events import Envelope, Gap, UserMessage
 from trunkline.core.ids import new_id
@@ -47,6 +47,9 @@ class MemorySeat:
 
     def set_mode(self, mode: Mode) -> None:
         self.session.set_mode(mode)
+
+    async def configure(self, change: Change) -> None:
+        await self.session.configure(change)
 
     async def keep_file(self, name: str, data: bytes) -> str:
         path = self._keeper.folder / f"{len(self._keeper.kept)}-{name}"

@@ -128,6 +128,9 @@ class FaceSeat:
     def set_mode(self, mode: Mode) -> None:
         self.session.set_mode(mode)
 
+    async def configure(self, change: Change) -> None:
+        await self.session.configure(change)
+
     async def keep_file(self, name: str, data: bytes) -> str:
         raise NotImplementedError
 

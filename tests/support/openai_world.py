@@ -15,7 +15,7 @@ from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents import registry
 from trunkline.base.asgi_write_now import WRITE_NOW, WriteNow
 from trunkline.base.vocabulary import Mode
-from trunkline.core.agent import Agent, Decision
+from trunkline.core.agent import Agent, Change, Decision
 from trunkline.core.approvals import Policy
 from trunkline.core.events import Envelope, Gap, UserMessage
 from trunkline.core.faults import Fault, Forbidden, SessionExists, SessionNotFound, UnknownAgent
@@ -58,6 +58,9 @@ class FakeSeat:
 
     def set_mode(self, mode: Mode) -> None:
         self.session.set_mode(mode)
+
+    async def configure(self, change: Change) -> None:
+        await self.session.configure(change)
 
     async def keep_file(self, name: str, data: bytes) -> str:
         self._keeper.kept.append((name, data))

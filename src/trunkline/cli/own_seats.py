@@ -12,7 +12,7 @@ from trunkline.core.keeper import KnownSession, Removed, When
 
 if TYPE_CHECKING:
     from trunkline.cli.own_sessions import OwnSessions
-    from trunkline.core.agent import Decision
+    from trunkline.core.agent import Change, Decision
     from trunkline.core.session import Session
 
 
@@ -76,6 +76,9 @@ class OwnSeat:
 
     def set_mode(self, mode: Mode) -> None:
         self.session.set_mode(mode)
+
+    async def configure(self, change: Change) -> None:
+        await self.session.configure(change)
 
     async def keep_file(self, name: str, data: bytes) -> str:
         return await self._keeper.keep_file(self._own, name, data)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from trunkline.base.values import Value
 from trunkline.base.vocabulary import Mode
-from trunkline.core.agent import Capabilities, Decision
+from trunkline.core.agent import Capabilities, Change, Decision
 from trunkline.core.events import Envelope, Gap, UserMessage
 
 if TYPE_CHECKING:
@@ -97,6 +97,13 @@ class Seat(Protocol):
 
     def set_mode(self, mode: Mode) -> None:
         """Change the approval mode."""
+
+    async def configure(self, change: Change) -> None:
+        """Change the conversation, ahead of every message that is submitted after this call.
+
+        Raises:
+            Unsupported: the agent cannot do that.
+        """
 
     async def keep_file(self, name: str, data: bytes) -> str:
         """Keep what a client sent as a file, so that a message can bring it along: gives its path. It is there as long

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
 
 from trunkline.base.vocabulary import Mode
-from trunkline.core.agent import Decision
+from trunkline.core.agent import AddMcpServer, Change, Decision
 from trunkline.core.events import Envelope, Gap, UserMessage
 from trunkline.core.faults import AgentBusy, Forbidden, SessionNotFound
 from trunkline.core.ids import checked
@@ -214,6 +214,11 @@ class ExchangeSeat:
     def set_mode(self, mode: Mode) -> None:
         self._keeper.allowed("admin")
         self.session.set_mode(mode)
+
+    async def configure(self, change: Change) -> None:
+        # A server of tools may be a program that is started here.
+        self._keeper.allowed("admin" if isinstance(change, AddMcpServer) else "talker")
+        await self.session.configure(change)
 
     async def keep_file(self, name: str, data: bytes) -> str:
         self._keeper.allowed("talker")

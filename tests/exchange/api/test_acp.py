@@ -179,6 +179,17 @@ async def test_what_a_role_does_not_allow_is_refused(tmp_path: Path) -> None:
         assert "needs the role" in mode["error"]["message"]
 
 
+async def test_only_an_admin_hands_in_servers_of_tools_which_are_programs_here(tmp_path: Path) -> None:
+    server = {"name": "tools", "command": str(tmp_path / "program"), "args": [], "env": []}
+    async with reachable(tmp_path) as at:
+        for who, changes in (("talker", 0), ("admin", 1)):
+            async with editor(at, who) as client:
+                await client.request("session/new", {"cwd": "/", "mcpServers": [server]}, 1)
+                assert len(at.net.fake.changes) == changes
+                if not changes:
+                    await until(lambda: "needs the role `admin`" in client.text)
+
+
 async def test_a_client_that_leaves_is_asked_no_more_and_its_session_goes_on(tmp_path: Path) -> None:
     async with reachable(tmp_path) as at:
         async with editor(at) as client:

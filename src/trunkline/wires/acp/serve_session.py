@@ -187,7 +187,7 @@ class SeatedSession:
 
     async def set_effort(self, level: str) -> None:
         """Change how hard the model tries."""
-        await self._session.configure(SetOptions({"effort": "" if level == modes.AS_CONFIGURED else level}))
+        await self.seat.configure(SetOptions({"effort": "" if level == modes.AS_CONFIGURED else level}))
         self._effort = level
         if options := self.options:
             self._narrator.update(ConfigOptionUpdate(options))
@@ -197,7 +197,7 @@ class SeatedSession:
         """Let the agent use some MCP servers. That it cannot is told in the log: editors hand theirs to every agent."""
         for server in servers:
             try:
-                await self._session.configure(server)
+                await self.seat.configure(server)
             except Unsupported as fault:
                 logger.warning("%s", fault)
             except Fault as fault:

@@ -157,7 +157,7 @@ async def _tell_first(turn: AnsweringTurn, asked: AskedTurn) -> None:
     is_new = session.latest == 0
     if is_model(asked.model):
         try:
-            await session.configure(SetOptions(_model_options(asked, is_new=is_new)))
+            await turn.seat.configure(SetOptions(_model_options(asked, is_new=is_new)))
         except ConfigError as fault:
             raise bad(_param_of(fault), str(fault)) from None
         return
@@ -165,7 +165,7 @@ async def _tell_first(turn: AnsweringTurn, asked: AskedTurn) -> None:
     if not before:
         return
     try:
-        await session.configure(AddHistory(before))
+        await turn.seat.configure(AddHistory(before))
     except Unsupported:
         turn.notes.append(NOT_TOLD)
 
