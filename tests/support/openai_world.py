@@ -53,8 +53,7 @@ class FakeSeat:
 
     def stop(self, turn: int | None = None) -> None:
         self.stopped.append(turn)
-        if turn is None or self.session.turn == turn:
-            self.session.stop(self.client)
+        self.session.stop(self.client, turn)
 
     def set_mode(self, mode: Mode) -> None:
         self.session.set_mode(mode)

@@ -219,6 +219,21 @@ async def test_a_response_in_the_background_goes_on_alone_and_can_be_cancelled()
         assert found["code"] == "response_not_cancellable"
 
 
+async def test_a_response_that_waits_behind_another_is_queued_and_can_be_cancelled() -> None:
+    async with openai_world() as world:
+        for text in ("One", "Two"):
+            await world.respond(text, FAKE, background=True, conversation="s1")
+        await until(lambda: world.fake.busy)
+        assert (await world.get("responses/resp_1_s1")).json()["status"] == "in_progress"
+        assert (await world.get("responses/resp_2_s1")).json()["status"] == "queued"
+        error_of(await world.get("responses/resp_3_s1"), 404)
+        assert (await world.ask("POST", "responses/resp_2_s1/cancel")).json()["status"] == "cancelled"
+        world.fake.say(core.TurnEnded("success"))
+        await world.keeper.seats[0].session.at_rest()
+        assert [message.text for message in world.fake.heard] == ["One"]
+        assert (await world.get("responses/resp_2_s1")).json()["status"] == "cancelled"
+
+
 async def test_who_waits_for_a_response_that_another_cancels_gets_it_as_cancelled() -> None:
     async with openai_world() as world:
         caller = world.call("responses", {"conversation": "s1"})

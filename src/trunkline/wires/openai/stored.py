@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from trunkline.core.events import Envelope, Event, Gap, TurnEnded, TurnStarted, UserMessage
+from trunkline.core.events import Envelope, Event, Gap, TurnStarted, UserMessage
 from trunkline.core.faults import SessionNotFound
 from trunkline.core.keeper import KnownSession, SessionKeeper
 from trunkline.wires.openai.codec import split_id, split_item_id
@@ -40,11 +40,6 @@ class StoredTurn:
         self.turns = 0
         """How many turns the session has."""
 
-    @property
-    def is_over(self) -> bool:
-        """Whether it has ended."""
-        return bool(self.events) and isinstance(self.events[-1], TurnEnded)
-
     def read(self, records: Iterator[Envelope | Gap]) -> None:
         """Find it among all that happened. To be called in a thread."""
         for item in records:
@@ -58,8 +53,8 @@ class StoredTurn:
             self.ended_at = item.at
             self.events.append(item.event)
 
-    def members(self) -> dict[str, Any]:
-        """As a response. Of its request, only what was said is kept."""
+    def members(self, waiting: str = "queued") -> dict[str, Any]:
+        """As a response, `waiting` if it has not begun. Of its request, only what was said is kept."""
         writer = ResponsesWriter(
             self.agent,
             self.session,
@@ -72,6 +67,8 @@ class StoredTurn:
         teller = TurnTeller(writer)
         for event in self.events:
             teller.tell(event)
+        if not self.events:
+            writer.status = waiting
         return writer.whole()
 
 
@@ -86,7 +83,7 @@ def no_conversation(id: str) -> OpenAIRefused:
 
 
 async def find(keeper: SessionKeeper, id: str) -> StoredTurn:
-    """The turn that a response's id names.
+    """The turn that a response's id names; one that waits for its turn has no events yet.
 
     Raises:
         OpenAIRefused: there is none.
@@ -99,11 +96,20 @@ async def find(keeper: SessionKeeper, id: str) -> StoredTurn:
     try:
         records = await keeper.read(place[0])
         await asyncio.to_thread(found.read, records)
+        if not found.events and not await _waits(keeper, *place):
+            raise no_response(id)
     except SessionNotFound:
         raise no_response(id) from None
-    if not found.events:
-        raise no_response(id)
     return found
+
+
+async def _waits(keeper: SessionKeeper, session: str, number: int) -> bool:
+    """Whether a message waits for that turn."""
+    seat = await keeper.join(session)
+    try:
+        return 0 < seat.session.turn < number <= seat.session.latest
+    finally:
+        await asyncio.shield(seat.leave())
 
 
 async def dereferenced(keeper: SessionKeeper, before: Sequence[EarlierMessage]) -> tuple[EarlierMessage, ...]:
@@ -157,13 +163,15 @@ async def cancel(keeper: SessionKeeper, id: str) -> dict[str, Any]:
             writer = ResponsesWriter(seat.agent, session, number, 0, echoed={}, streams=False, clock=lambda: 0)
             turn.begin(TurnTeller(writer))
             seat.stop(number)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(STOP_SECONDS):
-                    await turn.over.wait()
+            # One that waits is withdrawn; its end is told when its turn would have come.
+            if seat.session.turn == number:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(STOP_SECONDS):
+                        await turn.over.wait()
     finally:
         turn.number = 0
         await asyncio.shield(turn.leave())
-    found = (await find(keeper, id)).members()
+    found = (await find(keeper, id)).members(waiting="cancelled")
     if found["status"] in ("completed", "failed", "incomplete"):
         raise bad("response_id", "That response is complete: it cannot be cancelled.", "response_not_cancellable")
     return found
