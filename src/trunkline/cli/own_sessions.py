@@ -97,6 +97,9 @@ class OwnSessions:
         return offered
 
     async def _check_offered(self, agent: str) -> None:
+        if agent in self._names:
+            # The models of this machine are not looked for, which takes longer than all the rest.
+            return
         names = [each.name for each in await self.agents()]
         if agent not in names:
             known = suggestion(agent, names) or f" There is {', '.join(f'`{name}`' for name in names)}."
