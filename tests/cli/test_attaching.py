@@ -219,3 +219,35 @@ def test_an_exchange_that_is_stopped_is_told_to_whoever_waits_for_it(home: Path,
     finally:
         peer.kill()
         peer.communicate()
+
+
+def hosted(*messages: dict[str, Any], arguments: tuple[str, ...] = ()) -> subprocess.CompletedProcess[bytes]:
+    """An MCP host that sends everything at once, and closes its end."""
+    lines = b"".join(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n" for message in messages)
+    return subprocess.run(
+        [sys.executable, "-m", "trunkline", "mcp", "serve", "--attach", *arguments],
+        input=lines,
+        capture_output=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+
+
+async def test_an_mcp_host_finds_the_agents_of_the_exchange_and_no_others(home: Path) -> None:
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    asked = (
+        {"id": 1, "method": "initialize", "params": client},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+    )
+    async with exchange(home, helper=echo(home), other=echo(home)):
+        done = await aside(hosted, *asked, arguments=("--agent", "helper", "--model", "m"))
+        answers = {line.get("id"): line for line in map(json.loads, done.stdout.splitlines())}
+        names = [tool["name"] for tool in answers[2]["result"]["tools"]]
+        assert [name for name in names if name.startswith("ask_")] == ["ask_helper"]
+        assert (done.returncode, b"`--model` is ignored with `--attach`" in done.stderr) == (0, True)
+        unknown = await aside(hosted, arguments=("--agent", "nobody"))
+        assert (unknown.returncode, unknown.stdout) == (1, b"")
+        assert b"There is no agent `nobody` here" in unknown.stderr
+    alone = await aside(hosted)
+    assert (alone.returncode, b"No exchange is running here" in alone.stderr) == (1, True)

@@ -135,3 +135,9 @@ def _imports(tree: ast.AST) -> Iterator[str]:
             yield from (each.name.partition(".")[0] for each in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
             yield node.module.partition(".")[0]
+
+
+def test_a_users_own_sessions_cost_no_agent_and_no_third_party_package_before_the_first_is_opened() -> None:
+    modules = imported_by("import trunkline.cli.own_sessions")
+    assert not foreign(modules)
+    assert not modules & {"trunkline.core.session", "trunkline.agents.registry", "trunkline.store.files", "sqlite3"}

@@ -26,7 +26,10 @@ from trunkline.core.faults import Fault
 logger = logging.getLogger(__name__)
 
 #: No variable stands for these: `TRUNKLINE_AGENT` is one agent's name, and counts where no flag names any.
-FLAGS_ONLY = ("help", "agents")
+FLAGS_ONLY = ("help", "agents", "attach")
+
+#: What is heeded with `--attach`: the rest is for the exchange to say.
+ATTACHED = ("agents", "attach")
 
 
 def make_parser() -> Parser:
@@ -38,6 +41,7 @@ def make_parser() -> Parser:
   trunkline mcp serve
   trunkline mcp serve --agent echo --agent scripted:tour
   trunkline mcp serve --provider anthropic --model claude-sonnet-5-5 --workspace ~/project
+  trunkline mcp serve --agent helper --attach
 
 Options can also be given as environment variables: --mode is TRUNKLINE_MODE,
 --auto-approve is TRUNKLINE_AUTO_APPROVE=1.""",
@@ -55,6 +59,7 @@ Options can also be given as environment variables: --mode is TRUNKLINE_MODE,
     )
     agent_options.add_agent_options(parser)
     agent_options.add_session_options(parser)
+    agent_options.add_attach(parser)
     return parser
 
 
@@ -64,8 +69,10 @@ def main(arguments: list[str]) -> NoReturn:
     redactor = opening.redactor()
     agent_options.log_to_stderr(redactor)
     try:
-        options = agent_options.parse(make_parser(), arguments, FLAGS_ONLY)
+        options = agent_options.parse(make_parser(), arguments, FLAGS_ONLY, ATTACHED)
         reading, writing = claim()
+        if options.attach:
+            sys.exit(_attach(options, reading, writing))
         _check(options)
         sys.exit(agent_options.run(lambda: _serve(options, reading, writing)))
     except UsageError as error:
@@ -74,6 +81,13 @@ def main(arguments: list[str]) -> NoReturn:
         _fail(redactor.text(str(fault)), EXIT_FAILED)
     except OSError as error:
         _fail(redactor.text(unusable(error)), EXIT_FAILED)
+
+
+def _attach(options: argparse.Namespace, reading: int, writing: int) -> int:
+    from trunkline.base.attach import AttachHeader
+    from trunkline.cli import attaching
+
+    return attaching.relay(AttachHeader("mcp", agents=tuple(options.agents)), reading, writing)
 
 
 def _fail(text: str, code: int) -> NoReturn:
