@@ -173,8 +173,10 @@ async def test_a_session_is_named_once() -> None:
 
 async def test_what_is_not_stored_leaves_nothing_behind() -> None:
     async with openai_world() as world:
-        found = (await world.respond(store=False)).json()
-        assert (found["store"], world.keeper.ids) == (False, [])
+        response = await world.respond(store=False)
+        found = response.json()
+        assert (found["store"], found["conversation"], world.keeper.ids) == (False, None, [])
+        assert "x-trunkline-session" not in response.headers
         error_of(await world.get(f"responses/{found['id']}"), 404)
 
 

@@ -91,7 +91,7 @@ async def _take_seat(keeper: SessionKeeper, asked: AskedTurn, removed: Any) -> S
     try:
         if asked.session is not None:
             return await keeper.open(asked.model, asked.session, removed=removed)
-        return await keeper.open(asked.model, passing=not asked.store, removed=removed)
+        return await keeper.open(asked.model, passing=asked.is_passing, removed=removed)
     except ConfigError as fault:
         # Of a session that the client did not name, nothing is the client's fault.
         if asked.session is None and fault.kind == "config":

@@ -94,3 +94,8 @@ class AskedTurn(Value):
     background: bool = False
     echoed: Mapping[str, Any] = {}
     """What the answer repeats of the request, as it was."""
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether its session is for this one answer, so that nobody is told of it."""
+        return self.session is None and self.previous is None and not self.store

@@ -27,6 +27,7 @@ class ResponsesWriter:
         created: when, in seconds since 1970.
         streams: whether anybody reads the events.
         clock: tells when it is complete.
+        kept: whether its session is there afterwards.
     """
 
     def __init__(
@@ -39,13 +40,14 @@ class ResponsesWriter:
         echoed: Mapping[str, Any],
         streams: bool,
         clock: Callable[[], float],
+        kept: bool = True,
     ) -> None:
         self.id = response_id(session, turn)
         self.status = "in_progress"
         self._place = (turn, session)
         self._head = {"id": self.id, "object": "response", "created_at": created}
         self._model = model
-        self._conversation = {"id": session}
+        self._conversation = {"id": session} if kept else None
         self._echoed = echoed
         self._streams = streams
         self._sequence = 0

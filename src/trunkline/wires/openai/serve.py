@@ -142,6 +142,7 @@ class OpenAIApplication:
             echoed=asked.echoed,
             streams=asked.stream,
             clock=time.time,
+            kept=not asked.is_passing,
         )
         return await self._answered(request, asked, turn, writer)
 
@@ -152,7 +153,7 @@ class OpenAIApplication:
         if not is_model(asked.model) and (asked.stop or asked.max_tokens is not None):
             cutter = AnswerCutter(asked.stop, asked.max_tokens)
         teller = TurnTeller(writer, cutter)
-        headers = session_headers(SESSION_HEADER, turn.seat.session.id, writer.id)
+        headers = session_headers(None if asked.is_passing else turn.seat.session.id, writer.id)
         self._turns.add(turn)
         if asked.stream:
             stream = AnswerStream(turn, self._turns, headers, detached=asked.background)
@@ -179,9 +180,7 @@ class OpenAIApplication:
         if request.query_params.get("stream") == "true":
             raise unsupported("stream", "A response cannot be streamed again. Leave `stream` out.")
         found = await stored.find(self._asking(request), request.path_params["id"])
-        return answer(
-            found.members(), headers=session_headers(SESSION_HEADER, found.session, request.path_params["id"])
-        )
+        return answer(found.members(), headers=session_headers(found.session, request.path_params["id"]))
 
     async def _delete_response(self, request: Request) -> Response:
         return answer(await stored.delete(self._asking(request), request.path_params["id"]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -13,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from trunkline.base.asgi_write_now import WRITE_NOW, WriteNow, never
 from trunkline.wires.openai.codec import ALIVE
 from trunkline.wires.openai.errors import stopping
+from trunkline.wires.openai.messages import SESSION_HEADER
 from trunkline.wires.openai.turn import AnsweringTurn
 
 #: How often is looked whether a stream was silent since the last time: then it says that it is alive. A sign of life at
@@ -251,10 +251,9 @@ class AnswerStream(Response):
         self._wake.set()
 
 
-def session_headers(name: str, session: str, id: str) -> Mapping[str, Any]:
-    """What an answer tells of its session. A header carries bytes: those of an id are UTF-8."""
-    return {name.lower(): session.encode("utf-8", "replace").decode("latin-1"), "x-request-id": _ascii(id)}
-
-
-def _ascii(text: str) -> str:
-    return text.encode("ascii", "replace").decode()
+def session_headers(session: str | None, id: str) -> Mapping[str, str]:
+    """What an answer tells of its session, if it has one that is kept. A header carries bytes: an id's are UTF-8."""
+    found = {"x-request-id": id.encode("ascii", "replace").decode()}
+    if session is not None:
+        found[SESSION_HEADER.lower()] = session.encode("utf-8", "replace").decode("latin-1")
+    return found
