@@ -276,7 +276,7 @@ def test_the_modes_are_told_as_they_are() -> None:
 def test_the_readme_calls_a_wire_done_exactly_if_it_is_in_the_ledger() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     status = {row[0].strip("`"): row[-1] for row in rows(readme) if len(row) == 3 and row[0].startswith("`")}
-    assert status.keys() >= {"jsonstream", "agentproc", "sns", "tryll", "mcp", "openai"}
+    assert status.keys() >= {"jsonstream", "agentproc", "sns", "tryll", "mcp", "openai", "acp"}
     assert {wire for wire, words in status.items() if words.startswith("done")} == set(ledger.WIRES)
     unfinished = {words.partition(":")[0] for wire, words in status.items() if wire not in ledger.WIRES}
     assert unfinished <= {"planned", "begun"}

@@ -17,7 +17,15 @@ from collections.abc import Mapping
 from typing import Literal
 
 from trunkline.base.values import Value
-from trunkline.wires import ledger_agentproc, ledger_jsonstream, ledger_mcp, ledger_openai, ledger_sns, ledger_tryll
+from trunkline.wires import (
+    ledger_acp,
+    ledger_agentproc,
+    ledger_jsonstream,
+    ledger_mcp,
+    ledger_openai,
+    ledger_sns,
+    ledger_tryll,
+)
 from trunkline.wires.ledger_cells import Cell, Fate
 
 __all__ = ["CONCEPTS", "WIRES", "Cell", "Concept", "Fate", "Group", "cell"]
@@ -99,6 +107,7 @@ WIRES: Mapping[str, Mapping[str, Cell]] = {
     "agentproc": ledger_agentproc.CELLS,
     "sns": ledger_sns.CELLS,
     "tryll": ledger_tryll.CELLS,
+    "acp": ledger_acp.CELLS,
     "mcp": ledger_mcp.CELLS,
     "openai": ledger_openai.CELLS,
 }
