@@ -14,6 +14,8 @@ from trunkline.conform.openai.stage import CHAT, Stage, word
 from trunkline.conform.openai.suite import SUITE
 from trunkline.conform.record import Record
 
+#: An answer of so many tokens, and of at least so many characters, is one that nobody has at once.
+_SOME_TOKENS, _LONG_CHARS = 20, 60
 #: How many streams run at once where several do.
 SEVERAL = 4
 
@@ -149,9 +151,9 @@ def lines_end_plainly(record: Record) -> Judgement:
 @SUITE.check("openai.stream.pieces", "SHOULD", "Streaming")
 async def long_answers_come_in_pieces(stage: Stage) -> None:
     """A long answer comes in more than one piece."""
-    answer = await _streamed(stage, "long", max_tokens=200)
+    answer = await _streamed(stage, "long", max_tokens=_SOME_TOKENS)
     pieces = [each for each in chunks(answer) if member(each, "choices", 0, "delta", "content")]
-    if len(content(answer)) < 100:
+    if len(content(answer)) < _LONG_CHARS:
         raise NotApplicable(f"the answer {short(content(answer))} is short; the prompt `long` must make it long")
     expect(len(pieces) > 1, f"{answer.asked} was answered with {len(content(answer))} characters in one piece")
 
