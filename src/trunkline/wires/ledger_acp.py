@@ -31,7 +31,7 @@ CELLS: Mapping[str, Cell] = {
     "ToolFinished": carried("status, content and `rawOutput`", "tool_call_update"),
     "ToolCancelled": carried("status `failed`, with the reason", "tool_call_update"),
     "Progress": degraded("in `_meta` of the call that it belongs to", "what belongs to no call", "tool_call_update"),
-    "Notice": degraded("a paragraph of the answer", "that it is none of the model's words", "agent_message_chunk"),
+    "Notice": degraded("a paragraph of the answer", "that the model did not write it", "agent_message_chunk"),
     "Plan": carried("the whole plan each time", "plan"),
     "Audio": degraded("a block of audio in the answer", "clients that cannot play raw samples", "agent_message_chunk"),
     "Extension": degraded(
