@@ -36,6 +36,7 @@ async def test_a_message_is_answered_in_the_session_that_the_bridge_is_told(tmp_
             assert b"More" in bridge.raw
         live = await running.switchboard.find(bridge.answer.session or "")
         assert live.session.state.turns == 2
+        await live.written()
         assert {row["person"] for row in await running.budgets.usage("person")} >= {"ana"}
 
 
