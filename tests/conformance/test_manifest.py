@@ -17,6 +17,7 @@ from trunkline.conform.agentproc.bridge.suite import SUITE as AGENTPROC_BRIDGES
 from trunkline.conform.jsonstream.suite import SUITE as JSONSTREAM
 from trunkline.conform.jsonstream_host.suite import SUITE as JSONSTREAM_HOSTS
 from trunkline.conform.kit import Check
+from trunkline.conform.mcp.suite import SUITE as MCP
 from trunkline.conform.openai.suite import SUITE as OPENAI
 from trunkline.conform.sns.suite import SUITE as SNS
 from trunkline.conform.tryll.suite import SUITE as TRYLL
@@ -36,6 +37,7 @@ WIRES: dict[str, Mapping[str, Check]] = {
     },
     "sns": SNS.checks,
     "acp": ACP.checks,
+    "mcp": MCP.checks,
     "openai": OPENAI.checks,
     "tryll": TRYLL.checks,
     # Its checks are among those above.
@@ -150,3 +152,9 @@ def test_every_section_of_openai_is_there() -> None:
     sections = {requirement["section"] for requirement in REQUIREMENTS["openai"]}
     wanted = {"Models", "Chat", "Streaming", "Responses", "Responses streaming", "Embeddings", "Errors"}
     assert wanted | {"Authentication"} == sections
+
+
+def test_every_section_of_mcp_is_there() -> None:
+    sections = {requirement["section"] for requirement in REQUIREMENTS["mcp"]}
+    wanted = {"Base protocol", "Lifecycle", "Transports", "Utilities", "Tools", "Resources", "Prompts"}
+    assert wanted | {"JSON-RPC", "Trunkline"} == sections

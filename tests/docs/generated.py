@@ -32,6 +32,7 @@ from trunkline.conform.agentproc.bridge import suite as bridge_checks
 from trunkline.conform.jsonstream import suite as jsonstream_checks
 from trunkline.conform.jsonstream_host import suite as host_checks
 from trunkline.conform.kit import Check
+from trunkline.conform.mcp import suite as mcp_checks
 from trunkline.conform.openai import suite as openai_checks
 from trunkline.conform.sns import suite as sns_checks
 from trunkline.conform.tryll import suite as tryll_checks
@@ -435,6 +436,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "agentproc-04-checks": lambda: check_table(agentproc_checks.SUITES["0.4"].checks),
     "bridge-checks": lambda: check_table(bridge_checks.SUITE.checks),
     "acp-checks": lambda: check_table(acp_checks.SUITE.checks),
+    "mcp-checks": lambda: check_table(mcp_checks.SUITE.checks),
     "openai-checks": lambda: check_table(openai_checks.SUITE.checks),
     "sns-checks": lambda: check_table(sns_checks.SUITE.checks),
     "python-names": name_tables,

@@ -16,6 +16,7 @@ from trunkline.cli import (
     conform_acp,
     conform_agentproc,
     conform_jsonstream_host,
+    conform_mcp,
     conform_openai,
     conform_run,
     conform_sns,
@@ -34,6 +35,7 @@ def command() -> None:
 command.add_command(conform_acp.command)
 command.add_command(conform_agentproc.command)
 command.add_command(conform_jsonstream_host.command)
+command.add_command(conform_mcp.command)
 command.add_command(conform_openai.command)
 command.add_command(conform_sns.command)
 command.add_command(conform_tryll.command)
