@@ -251,3 +251,26 @@ async def test_an_mcp_host_finds_the_agents_of_the_exchange_and_no_others(home: 
         assert b"There is no agent `nobody` here" in unknown.stderr
     alone = await aside(hosted)
     assert (alone.returncode, b"No exchange is running here" in alone.stderr) == (1, True)
+
+
+async def test_an_editors_program_has_sessions_of_the_exchange_and_ends_as_its_host_ends_it(home: Path) -> None:
+    command = [sys.executable, "-m", "trunkline", "acp", "helper", "--attach"]
+    asked = (
+        {"id": 1, "method": "initialize", "params": {"protocolVersion": 1}},
+        {"id": 2, "method": "session/new", "params": {"cwd": str(home), "mcpServers": []}},
+    )
+    lines = b"".join(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n" for message in asked)
+    async with exchange(home, helper=echo(home), other=echo(home)) as running:
+        for ending, code in ((None, 0), (signal.SIGTERM, 128 + signal.SIGTERM)):
+            with await aside(subprocess.Popen, command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as editor:
+                editor.stdin.write(lines)
+                editor.stdin.flush()
+                answers = [json.loads(await aside(editor.stdout.readline)) for _ in asked]
+                if ending is None:
+                    editor.stdin.close()
+                else:
+                    editor.send_signal(ending)
+                assert await aside(editor.wait, PATIENCE_SECONDS) == code
+            row = await running.switchboard.row(answers[1]["result"]["sessionId"])
+            assert row is not None
+            assert (row.agent, row.workspace) == ("helper", str(home))
