@@ -23,7 +23,7 @@ CALL = ToolRequested("c1", "Bash", "exec", {"command": "make"}, "make it")
 async def store(tmp_path: Path) -> AsyncIterator[ApprovalStore]:
     database = await open_database(f"sqlite:///{tmp_path / 'exchange.db'}", FORM)
     for id in ("s1", "s2"):
-        await SessionRows(database, lambda: NOON).insert(SessionRow(id, "a", "/", "ana", NOON, NOON))
+        await SessionRows(database).insert(SessionRow(id, "a", "/", "ana", NOON, NOON))
     try:
         yield ApprovalStore(database, lambda: NOON)
     finally:

@@ -21,7 +21,7 @@ from trunkline.store.database.opening import open_database
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
     database = await open_database(f"sqlite:///{tmp_path / 'exchange.db'}", FORM)
     for id in ("s1", "s2"):
-        await SessionRows(database, lambda: NOON).insert(SessionRow(id, "a", "/", "ana", NOON, NOON))
+        await SessionRows(database).insert(SessionRow(id, "a", "/", "ana", NOON, NOON))
     try:
         yield database
     finally:

@@ -514,6 +514,7 @@ async def test_a_steered_message_is_called_begun_only_once_the_log_has_it(
         live = await life.open()
         await life.say(live, "wait")
         await until(lambda: agent.heard)
+        await live.written()
         began, logged = life.switchboard.messages.began, []
 
         async def noted(session: str, turn: int, message: UserMessage) -> None:

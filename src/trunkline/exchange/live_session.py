@@ -36,7 +36,7 @@ from trunkline.exchange.budgets import SessionMeter
 from trunkline.exchange.directory import AgentEntry
 from trunkline.exchange.messages import Messages
 from trunkline.exchange.row_writer import RowWriter
-from trunkline.exchange.session_rows import SessionRow, SessionRows
+from trunkline.exchange.session_rows import SessionRow
 
 #: Kinds of faults that are about the agent, not about the request.
 ILL = frozenset({"agent", "crashed", "timeout", "internal"})
@@ -189,10 +189,9 @@ class LiveSession:
         if len(self._done) == 1:
             self._rows.write(partial(self._keep, acts, []))
 
-    def placed(self, number: int, turn: int, sessions: SessionRows) -> None:
-        """Note, after the rows already queued, in which turn a message is answered, and that the session was used."""
+    def placed(self, number: int, turn: int) -> None:
+        """Note, after the rows already queued, in which turn a message that waits will be answered."""
         self._rows.write(lambda: self._messages.placed(number, turn))
-        self._rows.write(lambda: sessions.touch(self.id))
 
     async def _keep(self, acts: Acts, taken: list[Act]) -> None:
         """`taken`: what an earlier try could not write."""

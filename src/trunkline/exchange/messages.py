@@ -55,7 +55,8 @@ class Messages:
         return None if row is None else _queued(row)
 
     async def take(self, session: str, message: UserMessage, seq: int) -> QueuedMessage:
-        """Keep a message until its turn has started. Once this returns, it is not lost. `seq`: the log's last event.
+        """Keep a message until its turn has started, and note that its session was used. Once this returns, it is not
+        lost. `seq`: the log's last event.
 
         Raises:
             Conflict: one with that id was accepted before, or there is no such session.
@@ -80,6 +81,7 @@ class Messages:
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'queued')",
                 values,
             )
+            tx.execute("UPDATE session SET updated_at = ? WHERE id = ?", (now, session))
             row = tx.one("SELECT * FROM message WHERE session = ? AND msg_id = ?", (session, whole.id))
             return _queued(row or {})
 

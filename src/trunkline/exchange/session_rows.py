@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from trunkline.base.values import Value
 from trunkline.exchange import tally
@@ -28,9 +28,8 @@ class SessionRow(Value):
 class SessionRows:
     """The rows."""
 
-    def __init__(self, database: Database, clock: Callable[[], int]) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._clock = clock
 
     async def get(self, session_id: str) -> SessionRow | None:
         """The session with that id."""
@@ -75,9 +74,3 @@ class SessionRows:
     async def delete(self, session_id: str) -> None:
         """Remove a session and everything that belongs to it."""
         await self._database.write(lambda tx: tx.execute("DELETE FROM session WHERE id = ?", (session_id,)))
-
-    async def touch(self, session_id: str) -> None:
-        """Note that it was used."""
-        now = self._clock()
-        sql = "UPDATE session SET updated_at = ? WHERE id = ?"
-        await self._database.write(lambda tx: tx.execute(sql, (now, session_id)))

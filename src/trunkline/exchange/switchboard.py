@@ -72,7 +72,7 @@ class Switchboard:
         self.messages = Messages(database, clock)
         self.acts = Acts(database, clock)
         self.budgets = budgets
-        self._rows = SessionRows(database, clock)
+        self._rows = SessionRows(database)
         self.store = FileStore(sessions)
         """The logs, and the files that clients have brought."""
         self._tallies = Tallies(database, self.store)
@@ -309,8 +309,9 @@ class Switchboard:
                 # The row must not be ahead of the log, which is written later while the end of a turn is being saved.
                 await live.session.settled()
                 await self.messages.began(live.id, turn, kept.message)
-            # Behind the answer: the message is safe already, and each write is a wait for the disk.
-            live.placed(kept.number, turn, self._rows)
+            elif live.session.turn != turn:
+                # Behind the answer: the message is safe already, and each write is a wait for the disk.
+                live.placed(kept.number, turn)
             return turn
 
     # Rows.
