@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import httpx
 from websockets.asyncio.client import ClientConnection, connect
 
+from tests.support.loop import until
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.wires.acp.remote import CONNECTION_HEADER, SESSION_HEADER
 
@@ -117,3 +118,60 @@ async def ask(talking: ClientConnection, *sent: Any) -> list[Any]:
         await talking.send(each if isinstance(each, str | bytes) else json.dumps(each))
     async with asyncio.timeout(PATIENCE_SECONDS):
         return [json.loads(await talking.recv()) for _ in sent]
+
+
+class Link(Protocol):
+    """What carries messages, such as a WebSocket."""
+
+    async def send(self, message: str) -> None:
+        """Send one."""
+
+    def __aiter__(self) -> AsyncIterator[str | bytes]:
+        """Those that come."""
+
+
+class Editor:
+    """A client that gets everything in one stream, and what it was told."""
+
+    def __init__(self, talking: Link) -> None:
+        self._talking = talking
+        self.told: list[Any] = []
+        self.session = ""
+        self._reading = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        async for frame in self._talking:
+            self.told.append(json.loads(frame))
+
+    async def send(self, method: str, params: Any, id: Any = None) -> None:
+        await self._talking.send(json.dumps(message(method, params, id)))
+
+    async def request(self, method: str, params: Any, id: Any) -> Any:
+        """Ask for something, and wait for the answer."""
+        await self.send(method, params, id)
+        await until(lambda: self.answer(id) is not None)
+        return self.answer(id)
+
+    async def reply(self, id: Any, result: Any) -> None:
+        await self._talking.send(json.dumps({"jsonrpc": "2.0", "id": id, "result": result}))
+
+    def answer(self, id: Any) -> Any:
+        return next((each for each in self.told if each.get("id") == id and "method" not in each), None)
+
+    @property
+    def questions(self) -> list[Any]:
+        return [each for each in self.told if each.get("method") == "session/request_permission"]
+
+    def updates(self, kind: str) -> list[Any]:
+        found = [each["params"]["update"] for each in self.told if each.get("method") == "session/update"]
+        return [each for each in found if each["sessionUpdate"] == kind]
+
+    @property
+    def text(self) -> str:
+        return "".join(each["content"]["text"] for each in self.updates("agent_message_chunk"))
+
+
+def chosen(question: Any, kind: str = "allow_once") -> Any:
+    """The answer to a question."""
+    options = {option["kind"]: option["optionId"] for option in question["params"]["options"]}
+    return {"outcome": {"outcome": "selected", "optionId": options[kind]}}

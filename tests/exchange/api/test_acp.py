@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.exchange.api_world import World, token, world
-from tests.support.acp_remote import HELLO, ask, browser, message, prompt, socket
+from tests.support.acp_remote import HELLO, Editor, ask, browser, chosen, message, prompt, socket
 from tests.support.loop import until
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base import asgi
@@ -60,47 +58,6 @@ def bearer(who: str) -> dict[str, str]:
     return {"authorization": f"Bearer {token(who)}"}
 
 
-class Editor:
-    """A client at a WebSocket, and what it was told."""
-
-    def __init__(self, talking: ClientConnection) -> None:
-        self._talking = talking
-        self.told: list[Any] = []
-        self.session = ""
-        self._reading = asyncio.create_task(self._read())
-
-    async def _read(self) -> None:
-        async for frame in self._talking:
-            self.told.append(json.loads(frame))
-
-    async def send(self, method: str, params: Any, id: Any = None) -> None:
-        await self._talking.send(json.dumps(message(method, params, id)))
-
-    async def request(self, method: str, params: Any, id: Any) -> Any:
-        """Ask for something, and wait for the answer."""
-        await self.send(method, params, id)
-        await until(lambda: self.answer(id) is not None)
-        return self.answer(id)
-
-    async def reply(self, id: Any, result: Any) -> None:
-        await self._talking.send(json.dumps({"jsonrpc": "2.0", "id": id, "result": result}))
-
-    def answer(self, id: Any) -> Any:
-        return next((each for each in self.told if each.get("id") == id and "method" not in each), None)
-
-    @property
-    def questions(self) -> list[Any]:
-        return [each for each in self.told if each.get("method") == "session/request_permission"]
-
-    def updates(self, kind: str) -> list[Any]:
-        found = [each["params"]["update"] for each in self.told if each.get("method") == "session/update"]
-        return [each for each in found if each["sessionUpdate"] == kind]
-
-    @property
-    def text(self) -> str:
-        return "".join(each["content"]["text"] for each in self.updates("agent_message_chunk"))
-
-
 @asynccontextmanager
 async def editor(at: Exchange, who: str = "admin", query: str = "?agent=fake") -> AsyncIterator[Editor]:
     async with socket(at, query, **bearer(who)) as talking:
@@ -112,9 +69,6 @@ async def editor(at: Exchange, who: str = "admin", query: str = "?agent=fake") -
 async def opened(client: Editor) -> str:
     made = await client.request("session/new", {"cwd": "/", "mcpServers": []}, "new")
     return str(made["result"]["sessionId"])
-
-
-CHOSEN = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
 
 
 async def test_a_session_has_one_id_everywhere(tmp_path: Path) -> None:
@@ -143,11 +97,11 @@ async def test_two_editors_in_one_session_see_all_and_the_first_answer_wins(tmp_
             await until(lambda: at.net.fake.busy)
             at.net.fake.say(TextDelta("before"), REQUEST)
             await until(lambda: one.questions and two.questions)
-            await two.reply(two.questions[0]["id"], _chosen(two.questions[0]))
+            await two.reply(two.questions[0]["id"], chosen(two.questions[0]))
             await until(lambda: at.net.fake.decisions == [("c1", Approve())])
             # The other one's question is taken back, and what it answers nevertheless changes nothing.
             await until(lambda: any(each.get("method") == "$/cancel_request" for each in one.told))
-            await one.reply(one.questions[0]["id"], _chosen(one.questions[0], "reject_once"))
+            await one.reply(one.questions[0]["id"], chosen(one.questions[0], "reject_once"))
             at.net.fake.say(ToolFinished("c1", "Bash", "success", "made"), TextDelta("after"), TurnEnded("success"))
             await until(lambda: one.answer("p") is not None)
             assert one.answer("p")["result"]["stopReason"] == "end_turn"
@@ -158,11 +112,6 @@ async def test_two_editors_in_one_session_see_all_and_the_first_answer_wins(tmp_
             await until(lambda: "after" in str(watching.told[session]))
             assert "request_permission" not in str(watching.told)
             assert at.net.fake.decisions == [("c1", Approve())]
-
-
-def _chosen(question: Any, kind: str = "allow_once") -> Any:
-    options = {option["kind"]: option["optionId"] for option in question["params"]["options"]}
-    return {"outcome": {"outcome": "selected", "optionId": options[kind]}}
 
 
 async def test_what_a_role_does_not_allow_is_refused(tmp_path: Path) -> None:
@@ -205,7 +154,7 @@ async def test_a_client_that_leaves_is_asked_no_more_and_its_session_goes_on(tmp
         async with editor(at) as again:
             await again.request("session/load", {"sessionId": session, "cwd": "/", "mcpServers": []}, 1)
             await until(lambda: again.questions)
-            await again.reply(again.questions[0]["id"], _chosen(again.questions[0]))
+            await again.reply(again.questions[0]["id"], chosen(again.questions[0]))
             await until(lambda: at.net.fake.decisions)
 
 
