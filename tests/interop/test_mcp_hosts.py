@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from environments import INSTALL_SECONDS
+from tests.support.acp_strangers import model, opencode_agent
+from tests.support.asked_turn import asked_turn
 from tests.support.beside import beside
 from tests.support.mcp_fixture import FixtureOffer, ServedFace, served_face
+from tests.support.misbehaving import said
 from tests.support.npm import node_environment, script
+from tests.support.provider import Reply, Request, StubProvider
+from tests.support.provider_streams import openai_sse, openai_text, openai_tool_calls
+from trunkline.core.agent import AddMcpServer, Approve
+from trunkline.core.approvals import Policy
+from trunkline.core.events import ToolRequested
+from trunkline.core.log import MemoryLog
+from trunkline.core.session import Session
 from trunkline.wires.mcp.agents import AgentsOffer
 
 # The first run installs them.
@@ -97,3 +110,53 @@ def look_around(target: list[str], agent: str, **env: str) -> None:
 
 def test_the_inspector_over_http(face: ServedFace) -> None:
     look_around([face.url, "--transport", "http"], "echo")
+
+
+def test_the_inspector_on_standard_streams(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "trunkline", "mcp", "serve", "--agent", "echo", "--workspace", str(tmp_path)]
+    # The inspector hands on few variables, and takes what looks like its own options.
+    program = tmp_path / "serve"
+    home = f"TRUNKLINE_HOME={shlex.quote(str(tmp_path / 'home'))}"
+    program.write_text(f"#!/bin/sh\nexec env {home} {shlex.join(command)}\n")
+    program.chmod(0o755)
+    look_around([str(program)], "echo")
+
+
+# An agent that we did not write, as a client: OpenCode is given our server with its session.
+
+
+def uses_mcp(request: Request) -> Reply:
+    """A model that asks the echo agent by its tool, and then says what came back."""
+    if request.method != "POST":
+        return model(request)
+    body = request.json
+    last = body["messages"][-1]
+    tool = next((name for each in body.get("tools", ()) if (name := each["function"]["name"]).endswith("ask_echo")), "")
+    if last["role"] == "user" and tool:
+        return Reply([openai_sse(openai_tool_calls([(tool, {"message": "quince"})], ids=["call_1"]))])
+    if last["role"] == "tool":
+        return Reply([openai_sse(openai_text(f"It said {last['content']}"))])
+    return model(request)
+
+
+async def test_an_acp_agent_asks_an_agent_of_ours(tmp_path: Path) -> None:
+    workspace = tmp_path / "project"
+    workspace.mkdir()
+    server = AddMcpServer(
+        "trunkline",
+        "stdio",
+        command=sys.executable,
+        args=("-m", "trunkline", "mcp", "serve", "--agent", "echo", "--workspace", str(workspace)),
+        env={"TRUNKLINE_HOME": str(tmp_path / "home")},
+    )
+    async with StubProvider(uses_mcp) as stub:
+        agent = opencode_agent(stub, tmp_path)
+        session = await Session.open(agent, MemoryLog("s1"), Policy(), workspace=str(workspace))
+        await session.configure(server)
+        events = await asked_turn(session, "Ask the other one.", allow)
+        await session.close()
+    assert "quince" in said(events)
+
+
+def allow(session: Session, request: ToolRequested) -> None:
+    session.answer(request.call_id, Approve())
