@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         GraphError,
         InternalError,
         LocalProtocolError,
+        MissingKey,
         Mistyped,
         ModelError,
         ModelNotFetched,
@@ -190,6 +191,7 @@ __all__ = [
     "LocalProtocolError",
     "MemoryLog",
     "Meter",
+    "MissingKey",
     "Mistyped",
     "Mode",
     "ModeChanged",
@@ -290,11 +292,11 @@ _HOMES = {
     "trunkline.core.faults": (
         "AgentBusy AgentCrashed AgentFailed AgentTimeout BadAudio BadEmbeddedName BadExit BadParameter BadStorageName "
         "BudgetExceeded Cancelled ConfigError DownloadActive DownloadFailed EmbeddedExists EmbeddingError Fault "
-        "FixedParameter Forbidden GraphError InternalError LocalProtocolError Mistyped ModelError ModelNotFetched "
-        "NoEmbeddingModel NoLanguageModel NoModel NoRecognizer NoSpace NoVoice NodeFailed NotListening OutsideStorage "
-        "ProtocolError ProviderError RemoteProtocolError SessionDamaged SessionExists SessionHeld SessionNotFound "
-        "StorageError StorageExists StorageMissing StorageNameInUse TooLong TooManySteps ToolError UnknownAgent "
-        "UnknownCall UnknownNode Unsupported UtteranceTooLong WrongStorage"
+        "FixedParameter Forbidden GraphError InternalError LocalProtocolError MissingKey Mistyped ModelError "
+        "ModelNotFetched NoEmbeddingModel NoLanguageModel NoModel NoRecognizer NoSpace NoVoice NodeFailed NotListening "
+        "OutsideStorage ProtocolError ProviderError RemoteProtocolError SessionDamaged SessionExists SessionHeld "
+        "SessionNotFound StorageError StorageExists StorageMissing StorageNameInUse TooLong TooManySteps ToolError "
+        "UnknownAgent UnknownCall UnknownNode Unsupported UtteranceTooLong WrongStorage"
     ),
     "trunkline.core.ids": "new_id",
     "trunkline.core.log": "EventLog MemoryLog SessionInfo SessionStore",
