@@ -1,4 +1,4 @@
-"""Agents that we did not write, over the Agent Client Protocol: OpenCode, Qwen Code, and one of the official SDK.
+"""Agents that we did not write, over the Agent Client Protocol: goose, OpenCode, Qwen Code, one of the official SDK.
 
 Nobody is logged in: their model is played by a server on loopback, and whatever else they want to reach is refused by a
 proxy that is not there.
@@ -41,7 +41,10 @@ pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(3 * INS
 
 SDK = ("agent-client-protocol==0.12.1",)
 
-both = pytest.mark.parametrize("name", list(AGENTS))
+#: Those that do not hear a stop before their model says something. They are killed, and started again.
+DEAF = {"goose"}
+
+each = pytest.mark.parametrize("name", list(AGENTS))
 
 
 @pytest.fixture
@@ -74,7 +77,7 @@ def end(events: list[Event]) -> TurnEnded:
     return events[-1]
 
 
-@both
+@each
 async def test_it_answers_asks_obeys_stops_and_remembers(
     name: str, stub: StubProvider, workspace: Path, tmp_path: Path
 ) -> None:
@@ -105,8 +108,9 @@ async def test_it_answers_asks_obeys_stops_and_remembers(
 
     stopped = await stopped_turn(session, "hang-now")
     assert end(stopped).outcome == "cancelled"
-    after = await asked_turn(session, "How are you?", nobody)
-    assert [event.message for event in after if isinstance(event, Notice)] == []
+    after = await asked_turn(session, "go-on", nobody)
+    told = [event.message for event in after if isinstance(event, Notice)]
+    assert ["was killed; it was started again and continues" in text for text in told] == [True] * (name in DEAF)
     assert said(after).endswith(ANSWER)
     await session.close()
 

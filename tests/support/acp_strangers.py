@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.support.npm import QWEN, node_environment, opencode, script
+from tests.support.npm import QWEN, goose, node_environment, opencode, script
 from tests.support.provider import HANG, Reply, Request, StubProvider
 from tests.support.provider_streams import openai_sse, openai_text, openai_tool_calls
 from trunkline.agents.external.acp import AcpAgent
@@ -16,7 +16,7 @@ from trunkline.agents.external.acp import AcpAgent
 COMMAND = "touch made.txt"
 ANSWER = "All done now."
 #: How the tool for commands is called in each.
-_SHELLS = ("bash", "run_shell_command")
+_SHELLS = ("bash", "run_shell_command", "shell")
 
 
 def model(request: Request) -> Reply:
@@ -32,7 +32,8 @@ def model(request: Request) -> Reply:
     if "make-it" in said and shell:
         call = (shell, {"command": COMMAND, "description": "Make a file"})
         return Reply([openai_sse(openai_tool_calls([call], ids=[f"call_{len(body['messages'])}"]))])
-    if "hang-now" in said and shell:
+    # A message that was stopped and the next one may come as one.
+    if "hang-now" in said and "go-on" not in said and shell:
         return Reply([openai_sse(openai_text("It begins "), done=False), HANG])
     return Reply([openai_sse(openai_text(ANSWER, reasoning="Hm."))])
 
@@ -58,9 +59,19 @@ def qwen_agent(stub: StubProvider, home: Path) -> AcpAgent:
     return AcpAgent(argv, name="qwen-code", env=_environment(home, **own))
 
 
+def goose_agent(stub: StubProvider, home: Path) -> AcpAgent:
+    """goose, whose own mode decides about tools unless it is told otherwise."""
+    own = {"OPENAI_HOST": stub.url, "OPENAI_API_KEY": "none", "GOOSE_PROVIDER": "openai", "GOOSE_MODEL": "stub"}
+    return AcpAgent([str(goose()), "acp"], name="goose", env=_environment(home, **own, GOOSE_MODE="auto"))
+
+
 def _environment(home: Path, **own: str) -> dict[str, str]:
     places = {name: str(home / name.lower()) for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")}
     return node_environment(HOME=str(home), **places, **own)
 
 
-AGENTS: dict[str, Callable[[StubProvider, Path], AcpAgent]] = {"opencode": opencode_agent, "qwen-code": qwen_agent}
+AGENTS: dict[str, Callable[[StubProvider, Path], AcpAgent]] = {
+    "goose": goose_agent,
+    "opencode": opencode_agent,
+    "qwen-code": qwen_agent,
+}

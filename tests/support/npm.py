@@ -20,6 +20,7 @@ NODE_VERSION = "24.21.0"
 ACPX = "acpx@0.19.1"
 ACP_SDK = "@agentclientprotocol/sdk@2.4.0"
 OPENCODE = "opencode-ai@1.18.33"
+GOOSE = "@aaif/goose@0.20.1"
 QWEN = "@qwen-code/qwen-code@0.24.4"
 
 _MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
@@ -53,6 +54,11 @@ def script(package: str, name: str = "") -> list[str]:
 def opencode() -> Path:
     """The program `opencode`, out of the package for this machine."""
     return modules(OPENCODE) / f"opencode-{_system()}" / "bin" / "opencode"
+
+
+def goose() -> Path:
+    """The program `goose`, out of the package for this machine."""
+    return modules(GOOSE) / "@aaif" / f"goose-binary-{_system()}" / "bin" / "goose"
 
 
 def node_environment(**more: str) -> dict[str, str]:

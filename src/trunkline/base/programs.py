@@ -22,7 +22,7 @@ def find_program(name: str, environ: Mapping[str, str] | None = None) -> str | N
     return next((path for path in candidates if os.path.isfile(path) and os.access(path, os.X_OK)), None)
 
 
-def program_problem(program: str, environ: Mapping[str, str]) -> str | None:
+def program_problem(program: str, environ: Mapping[str, str], how_to_install: str = "") -> str | None:
     """Why a program cannot be run, as far as that can be told without trying: there is none."""
     if os.path.isabs(program):
         if os.path.isfile(program) and os.access(program, os.X_OK):
@@ -31,7 +31,7 @@ def program_problem(program: str, environ: Mapping[str, str]) -> str | None:
     # One with a folder is relative to a workspace that is not known yet.
     if os.path.dirname(program) or find_program(program, environ) is not None:
         return None
-    return f"There is no program `{program}` on `PATH`. Install it, or give its full path."
+    return f"There is no program `{program}` on `PATH`. {how_to_install or 'Install it, or give its full path.'}"
 
 
 def program_file(name: str, environ: Mapping[str, str]) -> str:

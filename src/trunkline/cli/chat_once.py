@@ -227,7 +227,8 @@ class _Output:
             case events.Notice(message=message):
                 self.note(message)
             case events.Plan():
-                self.note(event.words)
+                for line in event.words.splitlines():
+                    self.note(line)
             case events.Progress(message=message, call_id=None):
                 said, told_at = self._said_last
                 if message != said and time.monotonic() - told_at >= MOMENT_SECONDS:

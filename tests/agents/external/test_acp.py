@@ -103,9 +103,7 @@ def test_it_is_an_agent() -> None:
     assert made.name == "opencode"
     assert made.capabilities.approval
     problem = AcpAgent(["no-such-program"], hint="Install it with `npm`.").problem()
-    assert problem == (
-        "There is no program `no-such-program` on `PATH`. Install it, or give its full path. Install it with `npm`."
-    )
+    assert problem == "There is no program `no-such-program` on `PATH`. Install it with `npm`."
     assert AcpAgent(["sh"]).problem() is None
 
 
@@ -194,6 +192,13 @@ async def test_a_question_about_a_call_that_was_never_told_of_is_one_all_the_sam
         (request,) = of(core.ToolRequested, events)
         assert (request.category, request.args, request.description) == ("edit", {"file_path": "a.txt"}, "Write a.txt")
         assert said(events) == "yes"
+
+
+async def test_a_command_without_arguments_is_known_by_its_title(tmp_path: Path) -> None:
+    async with opened(tmp_path) as conversation:
+        (command,) = of(core.ToolRequested, await decided(conversation, "ask execute", Deny()))
+        (other,) = of(core.ToolRequested, await decided(conversation, "ask other", Deny()))
+        assert (command.args, other.args) == ({"command": "Do it"}, {})
 
 
 async def test_what_an_edit_changes_is_told_before_it_is_decided(tmp_path: Path) -> None:

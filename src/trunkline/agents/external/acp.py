@@ -126,8 +126,7 @@ class AcpAgent:
 
     def problem(self) -> str | None:
         """Why it cannot answer here, if that can be told without trying: there is no such program."""
-        problem = program_problem(self._argv[0], child_env(extra=self._env))
-        return f"{problem} {self._hint}".strip() if problem else None
+        return program_problem(self._argv[0], child_env(extra=self._env), self._hint)
 
     async def open(self, request: OpenRequest) -> AcpConversation:
         """Start the program.

@@ -4,8 +4,9 @@ What a call is about becomes known bit by bit: its members are those that were t
 running before they ask about it; so a call counts as begun only when it has shown something, has ended, or nobody was
 asked about it for `HOLD_SECONDS`.
 
-A call's arguments are its `rawInput`. Its category follows its `kind`; what says nothing of itself could be anything,
-and counts as a command. Its name is what the agent's `_meta` or first title calls the tool, else its kind.
+A call's arguments are its `rawInput`; without one, what its diff or its title tells. Its category follows its `kind`;
+what says nothing of itself could be anything, and counts as a command. Its name is what the agent's `_meta` or first
+title calls the tool, else its kind.
 """
 
 from __future__ import annotations
@@ -122,7 +123,10 @@ class _AcpCall:
         if self.raw_input is not None:
             return {"input": self.raw_input}
         diffs = [each for each in self.content if isinstance(each, ShownDiff)]
-        return {"path": diffs[0].path, "diff": _diff_text(diffs)} if diffs else {}
+        if diffs:
+            return {"path": diffs[0].path, "diff": _diff_text(diffs)}
+        # Without it, one command could not be told from another, and a grant for this one would be for all.
+        return {"command": self.title} if self.kind == "execute" and self.title else {}
 
     @property
     def description(self) -> str:
