@@ -108,7 +108,7 @@ async def browser(far: At, visitor: str = "ann", **headers: str) -> AsyncIterato
 async def socket(far: At, query: str = "", **headers: str) -> AsyncIterator[ClientConnection]:
     """A WebSocket to the agent."""
     url = far.url.replace("http", "ws", 1) + query
-    async with connect(url, max_size=None, additional_headers=headers) as talking:
+    async with connect(url, max_size=None, additional_headers=headers, close_timeout=0.5) as talking:
         yield talking
 
 

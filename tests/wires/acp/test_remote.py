@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import MutableMapping
+from typing import Any
 
 import httpx
 import pytest
@@ -12,9 +14,10 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.support.acp_remote import HELLO, NEW, Browser, ask, browser, message, prompt, socket
 from tests.support.loop import until
-from tests.wires.acp.remote_agent import far_agent
+from tests.support.patience import PATIENCE_SECONDS
+from tests.wires.acp.remote_agent import Far, far_agent
 from trunkline.wires.acp import codec, remote, remote_http
-from trunkline.wires.acp.remote import CONNECTION_HEADER, MAX_CONNECTIONS, SESSION_HEADER
+from trunkline.wires.acp.remote import CONNECTION_HEADER, MAX_CONNECTIONS, SESSION_HEADER, AcpRemote
 
 
 def problem(answer: httpx.Response) -> tuple[int, int, str]:
@@ -229,6 +232,42 @@ async def test_a_client_that_does_not_read_is_waited_for_only_so_long(monkeypatc
                 await asyncio.sleep(0)
             await agent.peer.drain()
         await until(lambda: all(agent.closed for agent in far.agents))
+
+
+async def test_a_client_that_asks_and_reads_no_answers_is_not_heard_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "MAX_UNREAD", 1000)
+    monkeypatch.setattr(remote, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(remote_http, "LAST_SECONDS", 0.01)
+    async with far_agent() as far, browser(far) as client:
+        await client.initialize()
+        statuses = [(await client.post("_no/such", {}, number)).status_code for number in range(20)]
+        assert set(statuses) == {202, 404}
+        await until(lambda: far.agents[0].closed)
+
+
+async def test_nor_is_one_at_a_websocket(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "MAX_UNREAD", 1000)
+    monkeypatch.setattr(remote, "PATIENCE_SECONDS", 0.01)
+    heard = 0
+
+    async def receive() -> dict[str, str]:
+        nonlocal heard
+        heard += 1
+        await asyncio.sleep(0)
+        text = json.dumps(message("_" + "x" * 70, {}, 1))
+        return {"type": "websocket.receive", "text": text} if heard > 1 else {"type": "websocket.connect"}
+
+    async def send(frame: MutableMapping[str, Any]) -> None:
+        if frame["type"] == "websocket.send":
+            await asyncio.Event().wait()
+
+    far = Far("")
+    app = AcpRemote(far.connect, far.visitor)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await app({"type": "websocket", "headers": [], "query_string": b""}, receive, send)
+    assert far.agents[0].closed
+    # As many as have answers that fit into what may be unread, and no more.
+    assert heard < 20
 
 
 async def test_a_client_that_wants_far_more_than_it_reads_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:

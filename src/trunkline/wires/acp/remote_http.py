@@ -120,6 +120,9 @@ class HttpConnections:
         if session and method not in BRINGING and not await connection.knows(session):
             raise RemoteRefused(404, "There is no session of that id here.", codec.RESOURCE_NOT_FOUND)
         connection.hear(message)
+        if connection.congested:
+            # Whoever asks for more than it reads waits for itself.
+            await connection.drain()
         await remote.answer(scope, send, 202)
 
     async def _initialize(

@@ -54,7 +54,7 @@ class SocketConnections:
         try:
             id = (CONNECTION_HEADER.lower().encode(), secrets.token_urlsafe(24).encode())
             await send({"type": "websocket.accept", "headers": [id]})
-            hearing = asyncio.create_task(_hear(receive, end.take), name="hear an ACP client")
+            hearing = asyncio.create_task(_hear(receive, end.take, output), name="hear an ACP client")
             telling = asyncio.create_task(output.tell(), name="tell an ACP client")
             # Whoever does not read keeps `tell` waiting.
             ending = asyncio.create_task(output.ended(), name="an ACP client is to leave")
@@ -156,11 +156,14 @@ class SocketOutput:
             self.end(TOO_SLOW)
 
 
-async def _hear(receive: Receive, take: Callable[[codec.RpcMessage], None]) -> None:
-    """Take in what the client sends, until it leaves. What is not text is left aside."""
+async def _hear(receive: Receive, take: Callable[[codec.RpcMessage], None], output: SocketOutput) -> None:
+    """Take in what the client sends, until it leaves, and no more than it reads answers. What is not text is left
+    aside."""
     while (frame := await receive())["type"] != "websocket.disconnect":
         text = frame.get("text")
         if text is None:
             continue
         data = text.encode("utf-8", "surrogatepass")
         take(codec.decode(data) if len(data) <= codec.MAX_LINE else codec.too_long(len(data)))
+        if output.congested:
+            await output.drain()
