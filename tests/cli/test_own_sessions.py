@@ -17,6 +17,7 @@ from trunkline.core.events import Envelope, TextDelta, ToolRequested, TurnEnded,
 from trunkline.core.faults import (
     AgentBusy,
     ConfigError,
+    SessionDamaged,
     SessionExists,
     SessionHeld,
     SessionNotFound,
@@ -213,6 +214,19 @@ async def test_a_removed_session_is_gone_with_what_was_brought_to_it_and_its_cli
             await keeper.remove("s")
         assert not await asyncio.to_thread(os.path.exists, brought)
     assert store().list() == []
+
+
+async def test_a_damaged_session_is_told_as_such_and_is_not_another_one() -> None:
+    log = store().create("s", os.getcwd(), "echo")
+    log.close()
+    (path,) = Path(paths.sessions_dir()).glob("*.log")  # noqa: ASYNC240  (a file of ours, in a test)
+    await asyncio.to_thread(path.write_bytes, b"nothing of ours\n")
+    async with own_sessions("echo") as keeper:
+        with pytest.raises(SessionDamaged):
+            await keeper.join("s")
+        with pytest.raises(SessionDamaged):
+            await keeper.read("s")
+        assert await keeper.known("s") is None
 
 
 async def test_one_that_another_process_has_open_is_waited_for_and_then_refused(

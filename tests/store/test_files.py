@@ -11,7 +11,7 @@ import pytest
 
 from tests.store.shelves import TidyFileStore, fill, kept, numbers
 from trunkline.core.faults import ConfigError, SessionDamaged, SessionExists, SessionHeld, SessionNotFound
-from trunkline.store import locks, logfile
+from trunkline.store import files, locks, logfile
 from trunkline.store.files import FileStore
 
 
@@ -325,3 +325,19 @@ def test_an_interrupt_in_the_middle_of_a_write_neither_loses_nor_repeats_a_byte(
     fill(log, [9])
     log.close()
     assert numbers(kept(store)) == list(range(1, 10))
+
+
+def test_files_that_were_brought_to_a_session_go_with_it_and_do_not_fill_the_disk(
+    store: FileStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MOST_BROUGHT", 2 * 1024 * 1024)
+    brought = Path(store.keep_file("s", "../../a picture.png", b"\x89PNG"))
+    assert (brought.parent.parent, brought.suffix, brought.read_bytes()) == (path.parent, ".png", b"\x89PNG")
+    assert brought.stat().st_mode & 0o777 == 0o600
+    for name in ("none", ".hidden", "a.p/ng", "a.\udcff", "x" * 5000):
+        assert Path(store.keep_file("s", name, b"")).suffix == ""
+    with pytest.raises(ConfigError, match=r"may have 2 MiB at most\. Begin another session"):
+        store.keep_file("s", "a.bin", bytes(2 * 1024 * 1024))
+    assert [info.id for info in store.list()] == ["s"]
+    store.remove("s")
+    assert not brought.parent.exists()

@@ -194,6 +194,8 @@ class OwnSessions:
                 _check_place(id, info.workspace, workspace)
             agent, workspace = owner, info.workspace
         elif agent is None:
+            # One that is damaged says so.
+            await asyncio.to_thread(self._store.peek, id)
             raise _not_found(id)
         start = self._start(agent, workspace, **({"session_id": id} if info is None else {"resume": id}))
         self._note(agent, start.agent)

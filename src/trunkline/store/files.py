@@ -27,6 +27,8 @@ from trunkline.store.view import SessionView
 _ENDING, _FILES = ".log", ".files"
 #: What may end the name of a file that a client brought.
 _ENDINGS = re.compile(r"\.[A-Za-z0-9]{1,10}")
+#: Bytes of all files that are brought to a session: whoever may talk must not fill the disk by that.
+MOST_BROUGHT = 512 * 1024 * 1024
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
 
 
@@ -131,13 +133,19 @@ class FileStore:
         `name` says what it is: of it, the ending stays.
 
         Raises:
-            ConfigError: it cannot be written.
+            ConfigError: it cannot be written, or there would be too much of them.
         """
         directory = self.files_of(session)
         ending = os.path.splitext(name)[1]
         path = os.path.join(directory, new_id() + (ending if _ENDINGS.fullmatch(ending) else ""))
         with _explained(path):
             paths.ensure_dir(directory)
+            if len(data) + sum(entry.stat().st_size for entry in os.scandir(directory)) > MOST_BROUGHT:
+                most = MOST_BROUGHT // (1024 * 1024)
+                hint = "Begin another session, or name a file of this machine instead."
+                raise ConfigError(
+                    f"The files that were brought to this session may have {most} MiB at most.", hint=hint
+                )
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, locks.PRIVATE_FILE)
             with open(fd, "wb") as file:
                 file.write(data)
