@@ -10,9 +10,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
+from websockets.exceptions import ConnectionClosed
 
 from tests.exchange.test_process import Running, running
-from tests.support.acp_remote import HELLO, Editor, chosen, prompt, socket
+from tests.support.acp_remote import HELLO, Editor, ask, browser, chosen, message, prompt, socket
 from tests.support.attached import ASKING
 from tests.support.loop import until
 from tests.support.patience import PATIENCE_SECONDS
@@ -122,3 +123,25 @@ async def test_two_editors_and_a_client_elsewhere_share_a_session_and_the_first_
         assert two.answer(3)["result"]["stopReason"] == "end_turn"
         assert (await world.ana.get(f"/api/sessions/{session}")).json()["agent"] == "e"
         assert await two.leave() == 0
+
+
+async def test_everybody_hears_that_the_exchange_ends(tmp_path: Path) -> None:
+    (tmp_path / "play.yaml").write_text(ASKING)
+    token = {"authorization": "Bearer ana's token"}
+    async with AsyncExitStack() as stack:
+        async with running(tmp_path, FILE) as world:
+            at = Address(world)
+            talking = await stack.enter_async_context(socket(at, "", **token))
+            await ask(talking, message("initialize", HELLO, 1))
+            watching = await stack.enter_async_context(browser(at, **token))
+            await watching.initialize()
+            await watching.listen()
+            editor = await stack.enter_async_context(attached(tmp_path))
+            made = await editor.request("session/new", {"cwd": str(tmp_path), "mcpServers": []}, 1)
+            await editor.send("session/prompt", prompt(made["result"]["sessionId"]), 2)
+            await until(lambda: editor.questions)
+        with pytest.raises(ConnectionClosed):
+            await talking.recv()
+        await until(watching.has_ended)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            assert await editor.process.wait() == 1
