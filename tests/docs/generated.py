@@ -84,9 +84,11 @@ def fault_table() -> str:
                 str(form.agentproc_exit),
                 str(form.http),
                 str(form.tryll),
+                str(form.jsonrpc),
             ]
         )
-    headings = ("kind", "raised as", "meaning", "`jsonstream` code", "retryable", "`agentproc` exit", "HTTP", "`tryll`")
+    wires = ("`jsonstream` code", "retryable", "`agentproc` exit", "HTTP", "`tryll`", "JSON-RPC")
+    headings = ("kind", "raised as", "meaning", *wires)
     return table(headings, rows)
 
 

@@ -1,0 +1,51 @@
+"""What is shown to whom: events that are private to the log, but for those who ask for one kind of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from tests.support.fake_agent import FakeAgent
+from trunkline.core.approvals import Policy
+from trunkline.core.events import Envelope, Event, ToolJudged, ToolRequested, ToolStarted, TurnEnded, UserMessage
+from trunkline.core.log import MemoryLog
+from trunkline.core.session import Session
+
+
+class Watcher:
+    """A sink that keeps what it is shown."""
+
+    congested = False
+
+    def __init__(self, *, sees_judged: bool = False) -> None:
+        self.sees_judged = sees_judged
+        self.shown: list[type[Event]] = []
+
+    def show(self, envelopes: Sequence[Envelope]) -> None:
+        assert envelopes
+        self.shown += [type(envelope.event) for envelope in envelopes]
+
+    async def drain(self) -> None: ...
+
+
+async def test_what_the_policy_decides_is_shown_to_those_alone_who_want_it() -> None:
+    fake = FakeAgent()
+    session = await Session.open(fake, MemoryLog("s1"), Policy("yolo"))
+    curious, other = Watcher(sees_judged=True), Watcher()
+    session.attach(curious)
+    session.attach(other)
+    session.submit(UserMessage("hi"))
+    await session.settled()
+    # The turn hears only what is said once it has begun.
+    while not fake.busy:
+        await session.settled()
+        await asyncio.sleep(0)
+    fake.say(ToolRequested("c", "Bash", "exec", {"command": "ls"}), ToolStarted("c", "Bash"), TurnEnded("success"))
+    await session.at_rest()
+    assert ToolJudged in curious.shown
+    assert [kind for kind in curious.shown if kind is not ToolJudged] == other.shown
+    read = [type(item.event) for item in session.read(0, session.shown, judged=True) if isinstance(item, Envelope)]
+    assert read == curious.shown
+    public = [type(item.event) for item in session.read(0, session.shown) if isinstance(item, Envelope)]
+    assert public == other.shown
+    await session.close()
