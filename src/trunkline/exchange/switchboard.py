@@ -279,18 +279,16 @@ class Switchboard:
             # It was closed or removed since the caller found it.
             live = await self.find(live.id)
         async with live.sending:
-            if live.row.passing:
-                # Gone with the client that waits for the answer, and after a restart: there is nothing to keep.
-                _check_free(live, when)
-                live.meter.check_turn()
-                return live.session.submit(message)
-            if message.id is not None and (known := await self.messages.find(live.id, message.id)) is not None:
-                if not known.turn:
-                    await live.written()
-                    known = await self.messages.find(live.id, message.id) or known
+            is_new = live.row.passing or message.id is None
+            if not is_new and (known := await self.messages.find(live.id, message.id or "")) is not None:
+                await live.written()
+                known = await self.messages.find(live.id, known.message.id or "") or known
                 return known.turn or live.session.state.turns
             _check_free(live, when)
             live.meter.check_turn()
+            if live.row.passing:
+                # Gone with the client that waits for the answer, and after a restart: there is nothing to keep.
+                return live.session.submit(message)
             try:
                 kept = await self.messages.take(live.id, message, live.session.shown)
             except Conflict:
