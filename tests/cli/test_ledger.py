@@ -19,6 +19,15 @@ def run(*arguments: str) -> str:
     return result.stdout
 
 
+def on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int, *flags: str
+) -> str:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    ledger.command(list(flags), standalone_mode=False)
+    return without_escapes(capsys.readouterr().out)
+
+
 def test_without_a_terminal_it_is_plain_text_with_a_line_for_every_concept() -> None:
     text = run()
     assert "\x1b" not in text
@@ -28,11 +37,8 @@ def test_without_a_terminal_it_is_plain_text_with_a_line_for_every_concept() -> 
     assert "Lost: which call it belongs to" in text
 
 
-def test_on_a_terminal_it_is_a_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    monkeypatch.setenv("COLUMNS", "140")
-    ledger.command(["--wire", "jsonstream"], standalone_mode=False)
-    text = capsys.readouterr().out
+def test_one_wire_on_a_terminal_is_a_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    text = on_a_terminal(monkeypatch, capsys, 140, "--wire", "jsonstream")
     assert "jsonstream: " in text
     assert "│" in text
     for concept in CONCEPTS:
@@ -70,19 +76,34 @@ def test_the_matrix_has_a_word_for_every_agent_on_every_way_and_the_reasons() ->
         assert text.count(f"  {word} ") > 1
 
 
-@pytest.mark.parametrize("columns", [80, 100, 300])
+@pytest.mark.parametrize(("columns", "tables"), [(40, 5), (80, 2), (120, 1), (300, 1)])
 def test_the_matrix_on_a_terminal_fits_its_columns_and_cuts_no_word(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int, tables: int
 ) -> None:
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    monkeypatch.setenv("COLUMNS", str(columns))
-    ledger.command(["--matrix"], standalone_mode=False)
-    lines = without_escapes(capsys.readouterr().out).splitlines()
-    assert max(map(len, lines)) <= min(columns, 100)
-    assert not any("…" in line for line in lines)
+    text = on_a_terminal(monkeypatch, capsys, columns, "--matrix")
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= min(columns, 120)
+    assert "…" not in text
     words = [line.split() for line in lines if line.split()[:1] == ["coder"]]
-    assert words[-1] == ["coder", "carried", "carried", "told", "again", "carried", "carried", "carried"]
-    assert len(words) == len(SCENARIOS)
+    assert len(words) == len(SCENARIOS) * tables
+    resumed = " ".join(" ".join(row[1:]) for row in words[-tables:])
+    assert resumed == "carried carried told again carried carried carried carried carried carried"
+
+
+@pytest.mark.parametrize(("columns", "tables"), [(80, 2), (120, 1), (200, 1)])
+def test_all_wires_on_a_terminal_are_side_by_side_as_far_as_they_fit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int, tables: int
+) -> None:
+    text = on_a_terminal(monkeypatch, capsys, columns)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert "…" not in text
+    for concept in CONCEPTS:
+        beginning = f" {concept.name}  "
+        rows = [line.removeprefix(beginning) for line in lines if line.startswith(beginning)]
+        assert len(rows) == tables
+        assert " ".join(rows).split() == [WIRES[wire][concept.name].fate for wire in sorted(WIRES)]
+    assert "--wire NAME" in text
 
 
 def test_the_matrix_as_json_has_all_cells_with_their_reasons() -> None:

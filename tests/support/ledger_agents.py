@@ -123,6 +123,65 @@ else:
     say(type="result", text="hello")
 """
 
+ACP_PROGRAM = f"""\
+import json, os, pathlib, sys
+
+OPTIONS = [{{"optionId": kind, "name": kind, "kind": kind}} for kind in ("allow_once", "reject_once")]
+CAN = {{"loadSession": False, "sessionCapabilities": {{"resume": {{}}}}}}
+
+def send(**members):
+    print(json.dumps({{"jsonrpc": "2.0", **members}}), flush=True)
+
+def read():
+    return json.loads(sys.stdin.readline() or sys.exit())
+
+def tell(session, what, **members):
+    send(method="session/update", params={{"sessionId": session, "update": {{"sessionUpdate": what, **members}}}})
+
+def say(session, text):
+    tell(session, "agent_message_chunk", content={{"type": "text", "text": text}})
+
+def ask(session):
+    call = {{"toolCallId": "c1", "title": "Write", "kind": "edit", "rawInput": {{"file_path": "order.txt"}}}}
+    tell(session, "tool_call", status="pending", **call)
+    send(id="q", method="session/request_permission",
+         params={{"sessionId": session, "toolCall": {{"toolCallId": "c1"}}, "options": OPTIONS}})
+    allowed = read()["result"]["outcome"].get("optionId") == "allow_once"
+    tell(session, "tool_call_update", toolCallId="c1", status="completed" if allowed else "failed")
+    return allowed
+
+def prompt(session, text):
+    memory = pathlib.Path(f"memory-{{session}}.txt")
+    said = memory.read_text() if memory.exists() else ""
+    memory.write_text(said + text[:1000] + "\\n")
+    wish = text.rstrip(".").split()[-1]
+    if wish == "order":
+        say(session, "{DONE}" if ask(session) else "{NOT_DONE}")
+    elif wish == "wait":
+        say(session, "I begin")
+        while read().get("method") != "session/cancel":
+            pass
+        return {{"result": {{"stopReason": "cancelled"}}}}
+    elif wish == "fail":
+        return {{"error": {{"code": -32603, "message": "{ILL}"}}}}
+    else:
+        say(session, said + text if wish == "recall" else "hello")
+    return {{"result": {{"stopReason": "end_turn"}}}}
+
+while True:
+    message = read()
+    method, params = message.get("method"), message.get("params", {{}})
+    answer = {{"result": {{}}}}
+    if method == "initialize":
+        answer["result"] = {{"protocolVersion": 1, "agentCapabilities": CAN}}
+    elif method == "session/new":
+        answer["result"] = {{"sessionId": f"s{{os.getpid()}}"}}
+    elif method == "session/prompt":
+        answer = prompt(params["sessionId"], "\\n".join(block["text"] for block in params["prompt"]))
+    if "id" in message:
+        send(id=message["id"], **answer)
+"""
+
 
 def scripted(home: Path) -> AgentSettings:
     """What a script plays."""
@@ -148,6 +207,11 @@ def agentproc(home: Path) -> AgentSettings:
     program = _written(home / "agent.py", PROGRAM)
     profile = f'protocol: "0.4"\ncommand: {sys.executable}\nargs: ["-P", "{program}"]\npermission: true\n'
     return _settings(home, f"agentproc:{_written(home / 'profile.yaml', profile)}")
+
+
+def acp(home: Path) -> AgentSettings:
+    """A program that speaks the Agent Client Protocol. It keeps what it heard in files of its own."""
+    return _settings(home, f"acp:{sys.executable} -P {_written(home / 'agent.py', ACP_PROGRAM)}")
 
 
 def module(home: Path) -> AgentSettings:
@@ -191,6 +255,7 @@ AGENTS: dict[str, Callable[[Path], AbstractAsyncContextManager[AgentSettings]]] 
     "graph": _ready(graph),
     "agentproc": _ready(agentproc),
     "jsonstream": _ready(jsonstream),
+    "acp": _ready(acp),
     "tryll": tryll,
     "scripted": _ready(scripted),
     "module": _ready(module),

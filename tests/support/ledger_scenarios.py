@@ -18,7 +18,18 @@ import pytest
 
 from tests.support.attached import exchange
 from tests.support.ledger_agents import AGENTS, CODE_WORD, DONE, FAIL, HELLO, ILL, NOT_DONE, RECALL, SAY, USE, WAIT
-from tests.support.ledger_ways import AGENT, WAYS, Heard, Way
+from tests.support.ledger_faces import AcpWay, McpWay, OpenAIWay
+from tests.support.ledger_ways import (
+    AGENT,
+    AgentProcWay,
+    ChatWay,
+    Heard,
+    HttpWay,
+    JsonStreamWay,
+    RunnerWay,
+    TryllWay,
+    Way,
+)
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.agent import Approve
 from trunkline.core.events import Event, ToolAnswered, ToolFinished, ToolJudged, TurnEnded
@@ -28,6 +39,19 @@ from trunkline.core.fault_table import form_of
 OTHER = "ana"
 #: What the scripted agent says in place of the code word if its place in the script was kept: it was the fifth message.
 FIFTH = "message 5"
+
+#: By the names of the matrix.
+WAYS: dict[str, type[Way]] = {
+    "jsonstream": JsonStreamWay,
+    "agentproc": AgentProcWay,
+    "tryll": TryllWay,
+    "chat": ChatWay,
+    "runner": RunnerWay,
+    "http": HttpWay,
+    "acp": AcpWay,
+    "openai": OpenAIWay,
+    "mcp": McpWay,
+}
 
 
 async def cell(home: Path, agent: str, way: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:

@@ -122,7 +122,7 @@ class JsonStreamWay(Way):
         self._count += 1
         host.send(type="message", msg_id=f"m{self._count}", input=text)
         while not heard.over:
-            line = await _line(host)
+            line = await next_line(host)
             assert line is not None
             match line["type"]:
                 case "text_delta":
@@ -153,7 +153,7 @@ class AgentProcWay(Way):
         turn = TurnRequest(text, session_id=self._id, permission=True)
         header = AttachHeader("agentproc", AGENT, resume=self._id or None, dialect="0.4", turn=shapes.encode(turn))
         async with client(self.exchange, header) as host:
-            while (line := await _line(host)) is not None:
+            while (line := await next_line(host)) is not None:
                 self._id = line.get("session_id") or self._id
                 match line["type"]:
                     case "partial":
@@ -326,17 +326,6 @@ class HttpWay(Way):
                 heard.over, heard.stopped = True, event["outcome"] == "cancelled"
 
 
-#: By the names of the matrix.
-WAYS: dict[str, type[Way]] = {
-    "jsonstream": JsonStreamWay,
-    "agentproc": AgentProcWay,
-    "tryll": TryllWay,
-    "chat": ChatWay,
-    "runner": RunnerWay,
-    "http": HttpWay,
-}
-
-
 @asynccontextmanager
 async def _running(service: Service) -> AsyncIterator[None]:
     """A wire that is served as long as the block lasts."""
@@ -351,7 +340,7 @@ async def _running(service: Service) -> AsyncIterator[None]:
         await task
 
 
-async def _line(host: Client) -> dict[str, Any] | None:
+async def next_line(host: Client) -> dict[str, Any] | None:
     """The next line of an attached program; None at its end."""
     while b"\n" not in host.raw:
         if not await host.more():

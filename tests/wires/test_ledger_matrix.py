@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.ledger_agents import AGENTS
-from tests.support.ledger_scenarios import cell
-from tests.support.ledger_ways import WAYS
+from tests.support.ledger_scenarios import WAYS, cell
 from trunkline.wires import ledger, ledger_matrix
 from trunkline.wires.ledger_matrix import MATRIX, SCENARIOS, WORDS
 
 #: Agents that are programs.
-_PROCESSES = ("agentproc", "jsonstream")
+_PROCESSES = ("agentproc", "jsonstream", "acp")
 _CELLS = [
     pytest.param(agent, way, marks=[pytest.mark.process] if agent in _PROCESSES else [], id=f"{agent}-{way}")
     for agent in AGENTS
@@ -30,7 +29,7 @@ async def test_a_cell_is_what_the_matrix_says(
 
 
 def test_every_cell_has_a_word_for_every_scenario_and_a_reason_where_something_is_less() -> None:
-    assert len(MATRIX) == len(ledger_matrix.AGENTS) * len(ledger_matrix.WAYS) == 42
+    assert len(MATRIX) == len(ledger_matrix.AGENTS) * len(ledger_matrix.WAYS) == 72
     for outcomes in MATRIX.values():
         assert list(outcomes) == list(SCENARIOS)
         for outcome in outcomes.values():
@@ -39,11 +38,21 @@ def test_every_cell_has_a_word_for_every_scenario_and_a_reason_where_something_i
 
 
 @pytest.mark.parametrize(
-    ("way", "wire"), [("jsonstream", "jsonstream"), ("agentproc", "agentproc"), ("tryll", "tryll"), ("runner", "sns")]
+    ("way", "wire"),
+    [
+        ("jsonstream", "jsonstream"),
+        ("agentproc", "agentproc"),
+        ("tryll", "tryll"),
+        ("runner", "sns"),
+        ("acp", "acp"),
+        ("openai", "openai"),
+        ("mcp", "mcp"),
+    ],
 )
 def test_the_matrix_says_what_the_ledger_says(way: str, wire: str) -> None:
     answer, faults = ledger.cell(wire, "approve once"), ledger.cell(wire, "faults")
-    can_ask = answer.fate == "carried" or "in 0.4" in answer.how
+    # Of MCP it says what becomes of a client that shows no forms.
+    can_ask = answer.fate == "carried" or "in 0.4" in answer.how or "in the form" in answer.how
     assert MATRIX["scripted", way]["tool"].word == ("asked" if can_ask else "elsewhere")
     assert (MATRIX["scripted", way]["fault"].word == "carried") == (faults.fate == "carried")
 

@@ -50,6 +50,7 @@ AGENTS: Mapping[str, str] = {
     "graph": "`graph:FILE`",
     "agentproc": "`agentproc:PROFILE`",
     "jsonstream": "`jsonstream:COMMAND`",
+    "acp": "`acp:COMMAND`",
     "tryll": "`tryll:HOST:PORT`",
     "scripted": "`scripted:FILE`",
     "module": "`MODULE:NAME`, a class in a module",
@@ -63,6 +64,9 @@ WAYS: Mapping[str, str] = {
     "chat": "a chat platform",
     "runner": "the brain of an agent in `[wires.runner]`",
     "http": "the HTTP API",
+    "acp": "`trunkline acp AGENT --attach`, as an editor starts it",
+    "openai": "`/v1/chat/completions` and `/v1/responses`, streamed, with `X-Trunkline-Session`",
+    "mcp": "`/mcp`, with a host that shows its user what is asked",
 }
 
 _ALL = CellOutcome("carried")
@@ -106,11 +110,27 @@ _BY_WAY: Mapping[str, Mapping[Scenario, CellOutcome]] = {
         "resume": _ALL,
     },
     "http": {"text": _ALL, "tool": _ASKED, "stop": _ALL, "fault": _ALL, "resume": _ALL},
+    "acp": {"text": _ALL, "tool": _ASKED, "stop": _ALL, "fault": _ALL, "resume": _ALL},
+    "openai": {
+        "text": _ALL,
+        "tool": CellOutcome("elsewhere", "OpenAI's formats have no question for the client"),
+        "stop": _ALL,
+        "fault": CellOutcome("in words", "a stream of Responses has no place for the kind; Chat Completions has it"),
+        "resume": _ALL,
+    },
+    "mcp": {
+        "text": _ALL,
+        "tool": _ASKED,
+        "stop": _ALL,
+        "fault": CellOutcome("in words", "the result of a tool that failed is a sentence"),
+        "resume": _ALL,
+    },
 }
 
 #: What an agent cannot do, whatever the way in.
 _BY_AGENT: Mapping[str, Mapping[Scenario, CellOutcome]] = {
     "agentproc": {"fault": CellOutcome("in words", "a program's error has a text and an exit code")},
+    "acp": {"fault": CellOutcome("in words", "a program's error has a number and a sentence")},
     "tryll": {
         "tool": CellOutcome("denied", "an agent behind a Tryll server is held to that server's policy"),
         "fault": CellOutcome("in words", "the server sends a number and a sentence"),
