@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.fake_agent import FakeAgent
+from trunkline.base.redact import Redactor
 from trunkline.base.vocabulary import Mode
 from trunkline.core import faults
 from trunkline.core.agent import Capabilities, Change, Decision
@@ -18,6 +19,7 @@ from trunkline.core.events import Envelope, Gap, UserMessage
 from trunkline.core.ids import new_id
 from trunkline.core.keeper import LISTED, KnownSession, OfferedAgent, Removed, When
 from trunkline.core.log import MemoryLog
+from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
 from trunkline.wires.acp.serve import AcpServer
 
@@ -74,13 +76,20 @@ class MemoryKeeper:
         """What `open` raises, if anything."""
         self.capabilities: Capabilities | None = None
         self.mode: Mode = "default"
+        self.secrets = Redactor()
+        self.may_ask = True
+        self.gate = asyncio.Event()
+        """Who joins a session waits until it is set."""
+        self.gate.set()
         self.agents_made: list[FakeAgent] = []
         self.held: dict[str, tuple[Session, KnownSession, MemoryLog]] = {}
         self.seats: list[MemorySeat] = []
         self.names = iter(f"client-{number}" for number in range(1, 100))
         self._removed: list[tuple[str, Removed]] = []
 
-    def check_may_ask(self) -> None: ...
+    def check_may_ask(self) -> None:
+        if not self.may_ask:
+            raise faults.Forbidden("It needs the role `talker`.")
 
     async def agents(self) -> Sequence[OfferedAgent]:
         return [OfferedAgent("fake", capabilities=self.capabilities)]
@@ -101,6 +110,7 @@ class MemoryKeeper:
 
     async def join(self, session_id: str, *, removed: Removed = lambda: None) -> MemorySeat:
         session, known, _ = self.held[session_id]
+        await self.gate.wait()
         return self._seat(session, known, removed)
 
     async def known(self, session_id: str) -> KnownSession | None:
@@ -143,7 +153,8 @@ class MemoryKeeper:
         if self.capabilities is not None:
             fake.capabilities = self.capabilities
         self.agents_made.append(fake)
-        session = await Session.open(fake, log, Policy(self.mode), resume=resume, workspace=workspace)
+        redact = Redaction(self.secrets)
+        session = await Session.open(fake, log, Policy(self.mode), resume=resume, workspace=workspace, redact=redact)
         number = 1_700_000_000_000 + len(self.held)
         known = KnownSession(session.id, agent, workspace, number, number, f"session {len(self.held)}")
         self.held[session.id] = (session, known, log)

@@ -7,13 +7,14 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.core.event_strategies import json_values
 from trunkline.base import shapes
 from trunkline.core import faults
 from trunkline.core.fault_table import CRASHED, TABLE
+from trunkline.core.ids import can_be_id
 from trunkline.wires.acp import codec, messages
 from trunkline.wires.acp.codec import JsonRpcError, RpcAnswer, RpcBroken, RpcNotification, RpcReader, RpcRequest
 from trunkline.wires.acp.messages_base import AcpResult
@@ -264,11 +265,12 @@ def test_ways_to_log_in_are_told_apart_by_their_type() -> None:
     assert [type(method) for method in found.auth_methods] == [EnvVarAuthMethod, AgentAuthMethod]
 
 
-@given(st.sampled_from(("agent_message_chunk", "agent_thought_chunk")), st.text())
-def test_the_short_way_to_write_a_chunk_says_the_same(kind: str, text: str) -> None:
-    sent = json.loads(codec.text_line(kind, "s", text, "m"))
+@given(st.sampled_from(("agent_message_chunk", "agent_thought_chunk")), st.text(), st.text().filter(can_be_id))
+@example("agent_message_chunk", "hi", 'a"b\\')
+def test_the_short_way_to_write_a_chunk_says_the_same(kind: str, text: str, session: str) -> None:
+    sent = json.loads(codec.text_line(kind, session, text, "m"))
     update = {"sessionUpdate": kind, "content": {"type": "text", "text": text}, "messageId": "m"}
-    assert sent == {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}}
+    assert sent == {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": session, "update": update}}
 
 
 def test_a_chunk_may_hold_half_a_character() -> None:

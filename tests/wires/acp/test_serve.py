@@ -238,7 +238,8 @@ async def test_a_session_that_somebody_else_removes_ends_what_waits_in_it(shared
     await shared.keeper.remove(session)
     error = (await shared.client.answer(prompt))["error"]
     assert (error["code"], error["data"]["kind"]) == (-32002, "session_not_found")
-    shared.keeper.seats[0].left = True
+    await shared.client.settle()
+    assert shared.keeper.seats[0].left
 
 
 async def test_the_mode_can_be_set_and_is_told(it: AcpWorld) -> None:

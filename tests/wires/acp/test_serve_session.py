@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.acp_world import AcpClient, AcpWorld
+from trunkline.base.redact import Redactor
 from trunkline.core import faults
 from trunkline.core.agent import Approve, Capabilities, Deny, UseClient
 from trunkline.core.events import (
@@ -252,6 +253,21 @@ async def test_what_is_outside_is_not_shown_with_a_change(it: AcpWorld) -> None:
     assert call["content"] == [{"type": "diff", "path": str(outside), "newText": "new", "oldText": "old"}]
     it.fake.say(DONE)
     await result(it.client, prompt)
+
+
+async def test_a_secret_in_a_file_is_not_shown_with_a_change_of_it(it: AcpWorld) -> None:
+    it.keeper.secrets = Redactor(["sk-very-secret-key"])
+    (it.keeper.folder / ".env").write_text("KEY=sk-very-secret-key\nold\n")
+    _, prompt = await begun(it)
+    it.fake.say(edit(".env"))
+    await it.client.settle()
+    assert "old" in str(it.client.lines)
+    assert "sk-very" not in str(it.client.lines)
+    it.client.choose(it.client.questions()[0], "reject_once")
+    await it.client.settle()
+    it.fake.say(ToolCancelled("c2", "No."), DONE)
+    await result(it.client, prompt)
+    assert "sk-very" not in str(it.client.lines)
 
 
 async def test_always_is_for_calls_like_this_one(it: AcpWorld) -> None:

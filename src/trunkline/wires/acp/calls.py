@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from trunkline.base.visible import inline
@@ -64,8 +64,9 @@ def locations_of(call: Call, workspace: str) -> tuple[ToolCallLocation, ...]:
     return ()
 
 
-def change_of(call: Call, workspace: str) -> tuple[ToolCallContent, ...]:
-    """The change that the call would make of a file; nothing if it is no change."""
+def change_of(call: Call, workspace: str, clean: Callable[[str], str]) -> tuple[ToolCallContent, ...]:
+    """The change that the call would make of a file; nothing if it is no change. `clean` takes secrets out of what the
+    file has: of the call's own arguments, they were taken before."""
     if not is_change(call.name, call.args, call.category):
         return ()
     path = call.args["file_path"]
@@ -75,7 +76,7 @@ def change_of(call: Call, workspace: str) -> tuple[ToolCallContent, ...]:
     if texts is None or not isinstance(path, str) or "\0" in path:
         return ()
     old, new = texts
-    return (ShownDiff(_absolute(path, workspace), new, old),)
+    return (ShownDiff(_absolute(path, workspace), clean(new), None if old is None else clean(old)),)
 
 
 def output_of(finished: ToolFinished) -> tuple[ToolCallContent, ...]:

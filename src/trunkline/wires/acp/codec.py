@@ -208,10 +208,10 @@ def encode_error(id: RpcId, fault: Fault) -> bytes:
 def text_line(kind: str, session: str, text: str, message: str | None = None) -> bytes:
     """The line of an `agent_message_chunk` or a thought, which come by the thousand: no object, no dictionary.
 
-    `session` and `message` are ids of ours, which need no escaping.
+    `message` is an id of ours, which needs no escaping; a session's may have been chosen by a client.
     """
     named = "" if message is None else f',"messageId":"{message}"'
-    head = f'{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{session}","update":{{'
+    head = f'{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":{quote(session)},"update":{{'
     head += f'"sessionUpdate":"{kind}","content":{{"type":"text","text":'
     try:
         return f"{head}{quote(text)}}}{named}}}}}}}\n".encode()

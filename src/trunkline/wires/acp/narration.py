@@ -48,11 +48,18 @@ class Narrator:
     """Tells one client of one session. `write` takes encoded lines; somebody else flushes them."""
 
     def __init__(
-        self, session_id: str, workspace: str, write: Callable[[bytes], None], has_terminal: Callable[[str], bool]
+        self,
+        session_id: str,
+        workspace: str,
+        write: Callable[[bytes], None],
+        has_terminal: Callable[[str], bool],
+        clean: Callable[[str], str],
     ) -> None:
-        """`has_terminal`: whether the client shows a terminal with a call, and so all that the call prints."""
+        """`has_terminal`: whether the client shows a terminal with a call, and so all that it prints. `clean` takes
+        secrets out of a text that is in no event."""
         self._session_id = session_id
         self._workspace = workspace
+        self._clean = clean
         self._write = write
         self._has_terminal = has_terminal
         self._calls: dict[str, calls.Call] = {}
@@ -154,7 +161,7 @@ class Narrator:
             calls.title_of(request),
             calls.kind_of(request),
             "pending",
-            calls.change_of(request, self._workspace) or self._said(request) or None,
+            calls.change_of(request, self._workspace, self._clean) or self._said(request) or None,
             calls.locations_of(request, self._workspace) or None,
             dict(request.args),
         )
@@ -170,7 +177,7 @@ class Narrator:
             # A program that asks nobody: more of the call is not known.
             self.update(ToolCallStart(call_id, inline(name, calls.TITLE_CHARS) or "tool", "other", status))
             return
-        content = calls.change_of(call, self._workspace)
+        content = calls.change_of(call, self._workspace, self._clean)
         if content:
             self._changes.add(call_id)
         self.update(
@@ -206,7 +213,9 @@ class Narrator:
     def _change(self, call_id: str) -> tuple[Any, ...]:
         """The change that a call did not make, for a content that takes the place of the one before."""
         call = self._calls.get(call_id)
-        return calls.change_of(call, self._workspace) if call is not None and call_id in self._changes else ()
+        if call is None or call_id not in self._changes:
+            return ()
+        return calls.change_of(call, self._workspace, self._clean)
 
     @staticmethod
     def _said(call: calls.Call) -> tuple[Any, ...]:

@@ -168,8 +168,8 @@ class MessageStreams:
 
     def tell(self, line: bytes) -> None:
         """What the agent sends: put it where it belongs."""
-        if line.startswith(_UPDATE):
-            self._route(line[len(_UPDATE) : line.index(b'"', len(_UPDATE))].decode()).put(line)
+        if line.startswith(_UPDATE) and b"\\" not in (id := line[len(_UPDATE) : line.index(b'"', len(_UPDATE))]):
+            self._route(id.decode()).put(line)
             return
         message = jsontext.loads(line)
         if "method" not in message:

@@ -85,6 +85,9 @@ class AcpServer:
         )
         self._client = ClientCapabilities()
         self._sessions: dict[str, SeatedSession] = {}
+        self._entering = 0
+        """How many are being opened."""
+        self._leaving: set[asyncio.Task[None]] = set()
         self._handlers: Mapping[type[AcpRequest], Callable[[Any], Coroutine[Any, Any, AcpResult]]] = {
             InitializeRequest: self._initialize,
             AuthenticateRequest: self._authenticate,
@@ -128,12 +131,13 @@ class AcpServer:
 
     async def close(self) -> None:
         """Leave all sessions. Idempotent."""
-        sessions = tuple(self._sessions.values())
-        self._sessions.clear()
-        for session in sessions:
+        for session in self._sessions.values():
             session.let_go()
         await self._peer.close()
-        await asyncio.gather(*(session.leave() for session in sessions), return_exceptions=True)
+        # Only now: until then one more may have been opened.
+        sessions = tuple(self._sessions.values())
+        self._sessions.clear()
+        await asyncio.gather(*(session.leave() for session in sessions), *self._leaving, return_exceptions=True)
 
     # What the client asks and tells.
 
@@ -143,6 +147,8 @@ class AcpServer:
             from trunkline.wires.acp.serve_v1 import answer_prompt
 
             session = self._session(request.session_id)
+            # Before anything is done for it: whoever only watches leaves no trace.
+            self._keeper.check_may_ask()
             return self._cleaned(answer_prompt(session, session.prompt(), request), session)
         return self._handlers[type(request)](request)
 
@@ -204,8 +210,10 @@ class AcpServer:
 
     async def _load(self, request: messages.LoadSessionRequest) -> messages.OpenedSessionResponse:
         session = await self._reenter(request.session_id, request.cwd)
-        await session.replay()
-        session.follow()
+        try:
+            await session.replay()
+        finally:
+            session.follow()
         await self._equip(session, request.mcp_servers)
         return messages.OpenedSessionResponse(session.modes, session.options)
 
@@ -312,12 +320,19 @@ class AcpServer:
         # Only now: an editor waits for the first answer, and much is imported here.
         from trunkline.wires.acp.serve_session import SeatedSession
 
-        if len(self._sessions) >= MAX_SESSIONS:
+        if len(self._sessions) + self._entering >= MAX_SESSIONS:
             raise JsonRpcError(INVALID_PARAMS, f"{MAX_SESSIONS} sessions are open: close one with `session/close`.")
+        self._entering += 1
         try:
             seat = await take()
         except (MissingKey, NoModel) as fault:
             raise JsonRpcError(AUTH_REQUIRED, str(fault)) from None
+        finally:
+            self._entering -= 1
+        if (present := self._sessions.get(seat.session.id)) is not None:
+            # The client asked for it twice at once.
+            await seat.leave()
+            return present
         session = SeatedSession(
             self._peer, seat, self._client, is_shared=self._keeper.is_shared, is_local=self._is_local
         )
@@ -351,6 +366,10 @@ class AcpServer:
             session = self._sessions.pop(seat.session.id, None)
             if session is not None:
                 session.removed()
+                # Not now: whoever removes it is not done with it.
+                leaving = asyncio.get_running_loop().create_task(session.leave(), name="leave a removed session")
+                self._leaving.add(leaving)
+                leaving.add_done_callback(self._leaving.discard)
 
     async def _equip(self, session: SeatedSession, servers: Sequence[HandedMcpServer]) -> None:
         await session.use_servers([_server(each) for each in servers])

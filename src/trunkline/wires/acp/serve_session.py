@@ -90,10 +90,10 @@ class SeatedSession:
         self._is_shared = is_shared
         self._is_local = is_local
         self._client_tools = ClientTools(peer, self.id, capabilities, self._session.settled)
-        self._narrator = Narrator(self.id, seat.workspace, peer.write, self._client_tools.shows)
+        self._narrator = Narrator(self.id, seat.workspace, peer.write, self._client_tools.shows, self._session.clean)
         self._questions = Questions(peer, self.id, seat.answer, others_may_answer=is_shared)
         self._prompts: dict[str, OpenPrompt] = {}
-        self._submitting = asyncio.Lock()
+        self._submitting, self._retelling = asyncio.Lock(), asyncio.Lock()
         self._failures: list[Failed] = []
         self._finish: str | None = None
         self._own: OpenPrompt | None = None
@@ -114,15 +114,19 @@ class SeatedSession:
 
     async def replay(self) -> None:
         """Tell all that happened so far; `follow` tells the rest."""
-        self._detach()
-        self._seen = 0
-        await self._catch_up(replay=True)
+        async with self._retelling:
+            self._detach()
+            self._seen = 0
+            await self._catch_up(replay=True)
 
     def follow(self) -> None:
         """Tell what happens from here on, and ask what waits for an answer."""
         if not self._attached:
             self._attached = True
             self._session.attach(self)
+        if self._seen < self._session.shown:
+            # Who was being told all that happened did not wait for the rest.
+            self._read_later()
         for request in self._session.waiting:
             if not self._narrator.has_told(request.call_id):
                 self._narrator.event(request)
@@ -159,9 +163,11 @@ class SeatedSession:
         """Stop what this client waits for, and leave."""
         self.cancel()
         waiting = [prompt.ended for prompt in self._prompts.values()]
-        if waiting:
-            await asyncio.wait(waiting, timeout=STOP_SECONDS)
-        await self.leave()
+        try:
+            if waiting:
+                await asyncio.wait(waiting, timeout=STOP_SECONDS)
+        finally:
+            await self.leave()
 
     def removed(self) -> None:
         """The session is no more."""
@@ -274,12 +280,17 @@ class SeatedSession:
             self._tell(envelope)
         self._peer.flush()
         if self._is_shared and self._peer.congested:
+            self._read_later()
+
+    def _read_later(self) -> None:
+        if self._catching_up is None:
             loop = asyncio.get_running_loop()
             self._catching_up = loop.create_task(self._read_on(), name="tell what was missed")
 
     async def _read_on(self) -> None:
         try:
-            await self._peer.drain()
+            if self._peer.congested:
+                await self._peer.drain()
             await self._catch_up()
         except ValueError:
             logger.warning("the session was closed before its client had read everything")
