@@ -11,7 +11,7 @@ import pytest
 
 from tests.exchange.api_world import BROKEN, FAKE, World, token, world
 from tests.support.loop import until
-from trunkline.core.agent import Approve, Deny
+from trunkline.core.agent import AddHistory, AddMcpServer, Approve, Deny, SetMode, SetOptions, UseClient
 from trunkline.core.events import Envelope, Gap, TextDelta, ToolRequested, TurnEnded, TurnStarted, UserMessage
 from trunkline.core.faults import (
     AgentBusy,
@@ -48,10 +48,15 @@ async def test_what_a_role_does_not_allow_is_forbidden_and_says_which_does(tmp_p
                 lambda kept, own: own.submit(UserMessage("Hello")),
                 lambda kept, own: asyncio.to_thread(own.stop),
                 lambda kept, own: own.keep_file("a.txt", b"a"),
+                lambda kept, own: own.configure(SetOptions({"effort": "low"})),
+                lambda kept, own: own.configure(AddHistory("We met before.")),
+                lambda kept, own: own.configure(UseClient("m1")),
             ],
             "approver": [lambda kept, own: asyncio.to_thread(own.answer, "c1", Approve())],
             "admin": [
                 lambda kept, own: asyncio.to_thread(own.set_mode, "yolo"),
+                lambda kept, own: own.configure(SetMode("yolo")),
+                lambda kept, own: own.configure(AddMcpServer("tools", "stdio", "sh")),
                 lambda kept, own: kept.fork("s"),
                 lambda kept, own: kept.remove("s"),
             ],
@@ -259,6 +264,20 @@ async def test_passing_sessions_of_a_process_that_died_are_gone_after_a_restart(
         assert [each.id for each in await keeper(running).sessions()] == ["kept"]
         assert running.fakes == []
         assert await running.exchange.switchboard.approvals.found() == []
+
+
+async def test_a_passing_session_that_cannot_be_removed_does_not_cost_its_client_the_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with world(tmp_path) as running:
+        seat = await keeper(running).open("echo", "s", passing=True)
+
+        def refuse(session: str) -> None:
+            raise PermissionError(13, "no")
+
+        monkeypatch.setattr(running.exchange.switchboard.store, "remove", refuse)
+        await seat.leave()
+        assert "session s could not be removed yet" in caplog.text
 
 
 async def test_a_stop_of_ones_own_turn_leaves_others_theirs(tmp_path: Path) -> None:

@@ -571,3 +571,74 @@ async def test_a_copied_log_is_on_the_disk_before_its_row(tmp_path: Path, monkey
         monkeypatch.setattr(SessionRows, "insert", inserted)
         await life.switchboard.adopt("agent", str(tmp_path), "ana", iter(()))
         assert order == ["log", "row"]
+
+
+async def test_a_message_that_is_sent_again_before_its_turn_is_written_down_is_told_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, agent=CommandedAgent())
+    async with world.living() as life:
+        live = await life.open()
+        assert await life.say(live, "wait", "m1") == 1
+        await live.written()
+        may_write = asyncio.Event()
+        placed = life.switchboard.messages.placed
+
+        async def later(number: int, turn: int) -> None:
+            await may_write.wait()
+            await placed(number, turn)
+
+        monkeypatch.setattr(life.switchboard.messages, "placed", later)
+        assert await life.say(live, "say 2", "m2") == 2
+        assert await life.say(live, "say 3", "m3") == 3
+        again = [asyncio.create_task(life.say(live, "say 2", "m2")), asyncio.create_task(live.known("m3"))]
+        unwritten = await life.switchboard.messages.find("s1", "m3")
+        assert unwritten is not None
+        assert unwritten.turn is None
+        assert not any(task.done() for task in again)
+        may_write.set()
+        assert await again[0] == 2
+        known = await again[1]
+        assert isinstance(known, QueuedMessage)
+        assert (known.turn, known.message.id) == (3, "m3")
+        live.session.stop()
+        await life.rest(live)
+
+
+async def test_messages_whose_turns_were_not_written_down_are_answered_once_and_in_order(tmp_path: Path) -> None:
+    agent = CommandedAgent()
+    world = World(tmp_path, agent=agent)
+    async with world.living() as life:
+        live = await life.open()
+        for number in range(1, 4):
+            assert await life.say(live, "wait" if number == 1 else f"say {number}", f"m{number}") == number
+        await live.written()
+        # Died when the first had begun, and of no message was its turn written down.
+        await life.database.write(lambda tx: tx.execute("UPDATE message SET turn = NULL, state = 'queued'"))
+        await life.database.write(lambda tx: tx.execute("UPDATE message SET text = 'wait' WHERE msg_id = 'm1'"))
+    async with world.living() as life:
+        live = await life.open()
+        await life.rest(live)
+        turns = [await life.say(live, "again", f"m{number}") for number in range(1, 4)]
+    assert turns == [1, 2, 3]
+    assert agent.heard == ["wait", "say 2", "say 3"]
+
+
+async def test_a_passing_session_that_cannot_be_removed_keeps_nobody_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, agent=CommandedAgent())
+    async with world.living() as life:
+        await life.switchboard.open("agent", "passing", passing=True)
+        await life.open("stays")
+    remove = FileStore.remove
+
+    def refuse(store: FileStore, session: str) -> None:
+        raise PermissionError(13, "no")
+
+    monkeypatch.setattr(FileStore, "remove", refuse)
+    async with world.living() as life:
+        assert [row.id for row in await life.switchboard.rows()] == ["stays", "passing"]
+    monkeypatch.setattr(FileStore, "remove", remove)
+    async with world.living() as life:
+        assert [row.id for row in await life.switchboard.rows()] == ["stays"]

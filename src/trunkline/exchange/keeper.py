@@ -7,13 +7,14 @@ answers, an admin sets the mode and removes.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 
 from trunkline.base.vocabulary import Mode
-from trunkline.core.agent import AddMcpServer, Change, Decision
+from trunkline.core.agent import AddHistory, Change, Decision, SetOptions, UseClient
 from trunkline.core.events import Envelope, Gap, UserMessage
-from trunkline.core.faults import AgentBusy, Forbidden, SessionNotFound
+from trunkline.core.faults import Fault, Forbidden, SessionNotFound
 from trunkline.core.ids import checked
 from trunkline.core.keeper import LISTED, KnownSession, OfferedAgent, Removed, When
 from trunkline.core.session import Session
@@ -27,6 +28,8 @@ from trunkline.exchange.session_rows import SessionRow
 from trunkline.exchange.settings import Role
 from trunkline.exchange.switchboard import Switchboard
 from trunkline.store.database import DatabaseGone
+
+logger = logging.getLogger(__name__)
 
 
 class ExchangeKeeper:
@@ -216,8 +219,9 @@ class ExchangeSeat:
         self.session.set_mode(mode)
 
     async def configure(self, change: Change) -> None:
-        # A server of tools may be a program that is started here.
-        self._keeper.allowed("admin" if isinstance(change, AddMcpServer) else "talker")
+        # Of others it is not known what they open: a server of tools may be a program that is started here, and an
+        # agent's own mode decides what is asked.
+        self._keeper.allowed("talker" if isinstance(change, AddHistory | SetOptions | UseClient) else "admin")
         await self.session.configure(change)
 
     async def keep_file(self, name: str, data: bytes) -> str:
@@ -234,5 +238,9 @@ class ExchangeSeat:
 
 async def _removed(board: Switchboard, session_id: str) -> None:
     """Remove a session that is not needed any more. What cannot be removed now is when the exchange starts again."""
-    with suppress(SessionNotFound, AgentBusy, DatabaseGone):
+    try:
         await board.remove(session_id)
+    except SessionNotFound:
+        return
+    except (Fault, DatabaseGone, OSError) as error:
+        logger.warning("session %s could not be removed yet: %s", session_id, error)

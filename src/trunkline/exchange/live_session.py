@@ -34,7 +34,7 @@ from trunkline.exchange.acts import Act, Acts
 from trunkline.exchange.approvals import AlreadyDecided, Approval, ApprovalStore, digest
 from trunkline.exchange.budgets import SessionMeter
 from trunkline.exchange.directory import AgentEntry
-from trunkline.exchange.messages import Messages
+from trunkline.exchange.messages import Messages, QueuedMessage
 from trunkline.exchange.row_writer import RowWriter
 from trunkline.exchange.session_rows import SessionRow
 
@@ -181,6 +181,20 @@ class LiveSession:
         """
         await self.session.settled()
         await self._rows.written()
+
+    async def known(self, msg_id: str) -> QueuedMessage | None:
+        """The message with that id, if it was accepted before, with the turn in which it is answered.
+
+        Raises:
+            DatabaseGone: nobody knows now.
+        """
+        found = await self._messages.find(self.id, msg_id)
+        if found is not None and not found.turn:
+            # Its turn is written down behind the answer.
+            await self.written()
+            found = await self._messages.find(self.id, msg_id) or found
+            found = found.replace(turn=found.turn or self.session.state.turns)
+        return found
 
     def note(self, act: Act, acts: Acts) -> None:
         """Note what somebody did, after the rows already queued, together with everything else that is done until then:

@@ -102,8 +102,9 @@ class Switchboard:
                     count = self.budgets.meter(agent, id).catch_up
                     waiting |= {id} if await self._tallies.left_open(id, count) else set()
         for id in await self._rows.passing():
-            # Whoever it was opened for went with the last process.
-            await self.remove(id)
+            # Whoever it was opened for went with the last process. What cannot be removed now is with the next start.
+            with suppress(Fault, OSError):
+                await self.remove(id)
         self._waking.begin(waiting)
         if wait:
             await self._waking.over()
@@ -279,11 +280,8 @@ class Switchboard:
             # It was closed or removed since the caller found it.
             live = await self.find(live.id)
         async with live.sending:
-            is_new = live.row.passing or message.id is None
-            if not is_new and (known := await self.messages.find(live.id, message.id or "")) is not None:
-                await live.written()
-                known = await self.messages.find(live.id, known.message.id or "") or known
-                return known.turn or live.session.state.turns
+            if message.id and not live.row.passing and (known := await live.known(message.id)) is not None:
+                return known.turn or 0
             _check_free(live, when)
             live.meter.check_turn()
             if live.row.passing:

@@ -154,3 +154,21 @@ async def test_a_face_is_closed_at_the_end_whatever_it_says(
     await at.faces.ended()
     assert at.face.closed
     assert "could not be closed" in caplog.text
+
+
+async def test_a_face_that_nobody_has_asked_for_is_not_made_at_the_end(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        made: list[Mirror] = []
+
+        def make(exchange: Exchange) -> Mirror:
+            made.append(Mirror())
+            return made[-1]
+
+        face = Face("/late", shaped, make)
+        faces = OpenFaces(net.exchange, (face,))
+        faces.end()
+        transport = httpx.ASGITransport(faces.app(face))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            refused = await client.get("/late")
+        assert (refused.status_code, refused.json()["oh"]["number"], made) == (503, 503, [])
+        await faces.ended()

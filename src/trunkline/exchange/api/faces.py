@@ -66,6 +66,9 @@ class OpenFaces:
     def app(self, face: Face) -> ASGIApp:
         """Its application."""
         if face.prefix not in self._made:
+            if self._ending is not None:
+                # Nobody would end it.
+                return answer(face.refusal(503, "The exchange is stopping. Try again later."), 503)
             made = face.make(self._exchange)
             failed = answer(face.refusal(500, "Internal error."), 500)
             self._made[face.prefix] = made, LastResort(made, failed)

@@ -47,10 +47,8 @@ class _KeptMessages:
         self._live = live
 
     async def known(self, message: UserMessage) -> KnownMessage | None:
-        found = await self._board.messages.find(self._live.id, message.id or "")
-        if found is None:
-            return None
-        return KnownMessage(found.turn or self._live.session.state.turns, found.seq, found.says(message))
+        found = await self._live.known(message.id or "")
+        return None if found is None else KnownMessage(found.turn or 0, found.seq, found.says(message))
 
     async def submit(self, message: UserMessage) -> None:
         await self._board.submit(self._live, message)
