@@ -284,6 +284,8 @@ def prompt(id: Any, params: dict[str, Any]) -> None:
         return
     reason = PLAYS.get(word, play_echo)(session, rest)
     usage = {"totalTokens": 30, "inputTokens": 20, "outputTokens": 10, "cachedReadTokens": 5}
+    if rest == "cached-beside":
+        usage["totalTokens"] += usage["cachedReadTokens"]
     answers = 2 if word == "answers-twice" else 1
     for _ in range(answers):
         send(id=id, result={"stopReason": reason, "usage": usage})

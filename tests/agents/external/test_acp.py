@@ -116,6 +116,11 @@ async def test_a_message_is_answered_with_what_it_used(tmp_path: Path) -> None:
         assert conversation.session_id == "s1"
 
 
+async def test_what_came_from_a_cache_counts_as_input_however_the_program_counts_it(tmp_path: Path) -> None:
+    async with opened(tmp_path) as conversation:
+        assert (await talk(conversation, "echo cached-beside"))[-1] == core.TurnEnded("success", Usage(25, 10, 5, None))
+
+
 # Tools
 
 

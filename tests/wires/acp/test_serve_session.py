@@ -58,7 +58,7 @@ async def test_a_prompt_is_answered_when_its_turn_has_ended(it: AcpWorld) -> Non
     it.fake.say(ThinkingDelta("hm"), TextDelta("good day"), TurnEnded("success", Usage(10, 5, 3)))
     assert await result(it.client, prompt) == {
         "stopReason": "end_turn",
-        "usage": {"totalTokens": 18, "inputTokens": 10, "outputTokens": 5, "cachedReadTokens": 3},
+        "usage": {"totalTokens": 15, "inputTokens": 10, "outputTokens": 5, "cachedReadTokens": 3},
     }
     told = [line.get("params", {}).get("update", {}).get("sessionUpdate", "answer") for line in it.client.lines]
     assert told == ["session_info_update", "agent_thought_chunk", "agent_message_chunk", "answer"]

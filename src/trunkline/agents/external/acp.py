@@ -373,7 +373,13 @@ def _usage(response: PromptResponse | None) -> Usage | None:
     used = response.usage if response is not None else None
     if used is None:
         return None
-    return Usage(used.input_tokens, used.output_tokens, used.cached_read_tokens, used.cached_write_tokens)
+    found = Usage(used.input_tokens, used.output_tokens, used.cached_read_tokens, used.cached_write_tokens)
+    input, output = used.input_tokens, used.output_tokens
+    cached = (used.cached_read_tokens or 0) + (used.cached_write_tokens or 0)
+    if cached and input is not None and output is not None and used.total_tokens == input + output + cached:
+        # Some count what a cache has had a part in beside the input, and we count it in.
+        return found.replace(input_tokens=input + cached)
+    return found
 
 
 def _reason(error: RemoteProtocolError) -> str:

@@ -55,9 +55,9 @@ def _response(end: TurnEnd) -> PromptResponse:
 def _usage(usage: Usage) -> PromptUsage | None:
     if not usage.known:
         return None
-    counts = [getattr(usage, name) for name in usage.__fields__]
     return PromptUsage(
-        sum(count or 0 for count in counts),
+        # What was read from a cache or written to it is part of the input.
+        (usage.input_tokens or 0) + (usage.output_tokens or 0),
         usage.input_tokens or 0,
         usage.output_tokens or 0,
         cached_read_tokens=usage.cache_read_tokens,
