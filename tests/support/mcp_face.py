@@ -123,7 +123,7 @@ class FaceSeat:
 
     def stop(self, turn: int | None = None) -> None:
         self._keeper.stopped.append(turn)
-        self.session.stop(self.client)
+        self.session.stop(self.client, turn)
 
     def set_mode(self, mode: Mode) -> None:
         self.session.set_mode(mode)

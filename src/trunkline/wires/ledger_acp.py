@@ -85,6 +85,6 @@ CELLS: Mapping[str, Cell] = {
     "model options": degraded(
         "the flags; effort as an option of the session", "all others", "session/set_config_option"
     ),
-    "MCP servers": carried("`mcpServers`; an agent may refuse", "session/new"),
+    "MCP servers": carried("`mcpServers`; an agent may refuse, and an exchange takes them from admins", "session/new"),
     "fatal start": carried("an error with the reason; -32000 if a key is missing", "session/new"),
 }

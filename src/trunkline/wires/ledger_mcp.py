@@ -62,7 +62,7 @@ CELLS: Mapping[str, Cell] = {
     "outcome": carried("`outcome`; all but success are errors", "result"),
     "usage of a turn": carried("`usage`", "result"),
     "usage in total": refused("results tell of their own turn"),
-    "liveness": carried("progress every ten seconds, and the server answers in the meantime", "ping"),
+    "liveness": carried("progress every ten seconds, and the server answers in the meantime", "notifications/progress"),
     "approve once": degraded("`approve once` in the form", _ASKED, "elicitation/create"),
     "approve always": degraded("`approve always` in the form", _ASKED, "elicitation/create"),
     "deny": carried("`deny` in the form with a reason, declining it, closing it", "elicitation/create"),

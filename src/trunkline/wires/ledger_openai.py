@@ -62,7 +62,7 @@ CELLS: Mapping[str, Cell] = {
     ),
     "usage of a turn": carried("with the cached tokens; null or absent where it is not known", "usage"),
     "usage in total": refused("usage is each message's; the client adds it up"),
-    "liveness": carried("a comment every 7 s in a silent stream"),
+    "liveness": carried("a comment in a stream that was silent for 7 s"),
     "approve once": refused(
         "the client cannot be asked: others are, while the stream stays alive, or a policy decides"
     ),
@@ -71,7 +71,7 @@ CELLS: Mapping[str, Cell] = {
     "modes": degraded("the flag `--mode`, or the exchange's file", "the client cannot change it"),
     "allow-list": degraded("the flag `--allow`, or the exchange's file", "the client cannot change it"),
     "session id": carried(
-        "ours, in a header of every answer, and in the ids of responses", "X-Trunkline-Session", "conversation"
+        "ours, in a header where there is a session, and in the ids of responses", "X-Trunkline-Session", "conversation"
     ),
     "resume": carried(
         "any of these; an older response forks the session",
@@ -83,7 +83,7 @@ CELLS: Mapping[str, Cell] = {
     "replay": degraded("`GET /v1/responses/{id}`, `/v1/conversations/{id}/items`", "the events as they came"),
     "sequence numbers": degraded("`sequence_number` in Responses", "they count one answer's events, not the session's"),
     "several watchers": refused("each client sees its own turns"),
-    "capabilities": refused("a model of the list has a name, and no more"),
+    "capabilities": degraded("the agent's description, in the list of models", "what it can do"),
     "workspace": degraded("the flag `--workspace`, or the exchange's file", "the client cannot change it"),
     "instructions": carried("those of a new session", "instructions", "messages"),
     "model options": degraded(
