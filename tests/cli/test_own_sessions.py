@@ -186,8 +186,20 @@ async def test_a_session_for_one_turn_leaves_nothing_behind() -> None:
         await seat.leave()
         assert keeper.fake.closed
         assert await keeper.known("s") is None
+        assert not await asyncio.to_thread(os.path.exists, brought)
     assert store().list() == []
-    assert not await asyncio.to_thread(os.path.exists, brought)
+
+
+async def test_files_that_come_to_several_sessions_at_once_are_all_there() -> None:
+    async with own_sessions() as keeper:
+        seats = [await keeper.open(FAKE, passing=True) for _ in range(4)]
+        brought = await asyncio.gather(*(seat.keep_file("a.txt", b"a") for seat in seats))
+        assert [await asyncio.to_thread(os.path.exists, path) for path in brought] == [True] * 4
+        await seats[0].leave()
+        assert [await asyncio.to_thread(os.path.exists, path) for path in brought] == [False, True, True, True]
+        for seat in seats[1:]:
+            await seat.leave()
+    assert not await asyncio.to_thread(os.path.exists, os.path.dirname(os.path.dirname(brought[0])))
 
 
 async def test_where_sessions_are_not_kept_they_live_as_long_as_somebody_is_in_them() -> None:

@@ -83,6 +83,7 @@ class OwnSessions:
         self._capabilities: dict[str, Capabilities] = {}
         self._scratch: TemporaryDirectory[str] | None = None
         """For what clients bring to sessions that are not kept."""
+        self._making_scratch = asyncio.Lock()
         self._closed = False
 
     # Who answers.
@@ -235,11 +236,18 @@ class OwnSessions:
             async with self._doors.alone(own.session.id):
                 if not own.seats and self._live.get(own.session.id) is own:
                     del self._live[own.session.id]
-                    await own.session.close()
+                    await self._ended(own)
 
         # When the process is ending, all of them are closed.
         with suppress(AgentBusy):
             await self._doors.whole(end())
+
+    async def _ended(self, own: OwnSession) -> None:
+        await own.session.close()
+        if self._scratch is not None and not own.is_kept:
+            from trunkline.store.files import FileStore
+
+            await asyncio.to_thread(FileStore(self._scratch.name).forget_files, own.session.id)
 
     async def close(self) -> None:
         """Close every session, in bounded time."""
@@ -338,18 +346,19 @@ class OwnSessions:
             if own is not None:
                 for removed in tuple(own.seats.values()):
                     removed()
-                await own.session.close()
+                await self._ended(own)
             if own is None or own.is_kept:
                 await asyncio.to_thread(self._store.remove, session_id)
 
     async def keep_file(self, own: OwnSession, name: str, data: bytes) -> str:
-        """For `OwnSeat`. What comes with a session that is not kept goes when this process does."""
+        """For `OwnSeat`. What comes with a session that is not kept goes with it."""
         if own.is_kept:
             return await asyncio.to_thread(self._store.keep_file, own.session.id, name, data)
-        if self._scratch is None:
-            from tempfile import TemporaryDirectory
+        async with self._making_scratch:
+            if self._scratch is None:
+                from tempfile import TemporaryDirectory
 
-            self._scratch = await asyncio.to_thread(TemporaryDirectory, prefix="trunkline-")
+                self._scratch = await asyncio.to_thread(TemporaryDirectory, prefix="trunkline-")
         from trunkline.store.files import FileStore
 
         return await asyncio.to_thread(FileStore(self._scratch.name).keep_file, own.session.id, name, data)

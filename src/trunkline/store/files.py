@@ -120,9 +120,7 @@ class FileStore:
         """
         held = self.open(session)
         try:
-            import shutil  # hardly ever needed, and an agent's start is short
-
-            shutil.rmtree(self.files_of(session), ignore_errors=True)
+            self.forget_files(session)
             os.unlink(self._path(session))
         finally:
             held.close()
@@ -150,6 +148,12 @@ class FileStore:
             with open(fd, "wb") as file:
                 file.write(data)
         return path
+
+    def forget_files(self, session: str) -> None:
+        """Remove what was brought to a session, as far as that can be."""
+        import shutil  # hardly ever needed, and an agent's start is short
+
+        shutil.rmtree(self.files_of(session), ignore_errors=True)
 
     def files_of(self, session: str) -> str:
         """The directory of the files that were brought to a session."""
