@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 MAX_HEAD = 64 * 1024
 #: How long a head may take to arrive.
 HEAD_SECONDS = 20.0
-#: What is left of a body when the answer is given is read and thrown away, up to so much and so long: most clients read
-#: the answer only after they have sent everything, and would lose it if the connection were closed before.
-MAX_REST = 16 * 1024 * 1024
+#: What is left of a request when the answer is given is read and thrown away, up to so much and so long: most clients
+#: read the answer only after they have sent everything, and would lose it if the connection were closed before. It is
+#: several times as much as any body may have here, so that whoever sends too much learns so.
+MAX_REST = 256 * 1024 * 1024
 REST_SECONDS = 5.0
 #: When to try again while all connections are at work, in seconds.
 _RETRY_SECONDS = 5
@@ -62,6 +63,8 @@ class BoundedHttp(HttpToolsProtocol):
         self._in_rest = False
         self._last = False
         """Whether to close after the rest."""
+        self._refused = False
+        """Whether what comes is not looked at any more."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
         super().connection_made(transport)
@@ -78,17 +81,39 @@ class BoundedHttp(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self._timer is not None:
-            self._bytes += len(data)
-            if self._bytes > (MAX_REST if self._in_rest else MAX_HEAD):
+        if not self._refused:
+            super().data_received(data)
+        if self._timer is None:
+            return
+        self._bytes += len(data)
+        if self._in_rest:
+            if self._bytes > MAX_REST:
                 self._cut_off()
+        elif self._bytes > MAX_HEAD:
+            self._refuse_head()
 
     def send_400_response(self, msg: str) -> None:
-        body = jsontext.dumps(self._refusal(400, msg))
-        head = f"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
-        self.transport.write(f"{head}connection: close\r\n\r\n".encode() + body)
+        self._tell(400, "Bad Request", msg)
         self.transport.close()
+
+    def _refuse_head(self) -> None:
+        """Say that a head is too long, unless another answer is on its way."""
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            self._cut_off()
+            return
+        self._refused = True
+        self._room.silent.pop(self, None)
+        self._tell(431, "Request Header Fields Too Large", f"The head of a request may have {MAX_HEAD} bytes at most.")
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self._await_rest()
+
+    def _tell(self, status: int, reason: str, message: str) -> None:
+        """An answer to what is not a request, the last one."""
+        body = jsontext.dumps(self._refusal(status, message))
+        head = f"HTTP/1.1 {status} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+        self.transport.write(f"{head}connection: close\r\n\r\n".encode() + body)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
