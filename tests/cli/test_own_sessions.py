@@ -309,3 +309,18 @@ async def test_the_models_of_this_machine_answer_where_they_are_offered() -> Non
     async with own_sessions("echo") as keeper:
         with pytest.raises(UnknownAgent):
             await keeper.open("model:mock")
+
+
+async def test_what_an_agent_can_do_is_known_before_its_first_session_but_for_the_coding_agent() -> None:
+    async with own_sessions("echo", "scripted:tour", "coder", "nope") as keeper:
+        for name in ("echo", "scripted:tour"):
+            can = await keeper.capabilities_of(name)
+            assert can is not None
+            assert (can.images, can.mcp) == (False, False)
+        assert await keeper.capabilities_of("coder") is None
+        assert await keeper.capabilities_of("nope") is None
+
+
+async def test_there_is_no_session_without_a_name() -> None:
+    async with own_sessions("echo") as keeper:
+        assert await keeper.known("") is None

@@ -329,6 +329,16 @@ async def test_whoever_gives_up_while_a_passing_session_is_joined_leaves_none_be
         assert await kept.sessions() == []
 
 
+async def test_what_an_agent_can_do_is_known_before_its_first_session(tmp_path: Path) -> None:
+    async with world(tmp_path) as running:
+        kept = keeper(running, "observer")
+        can = await kept.capabilities_of("echo")
+        assert can is not None
+        assert can.images is False
+        assert await kept.capabilities_of(BROKEN) is None
+        assert await kept.capabilities_of("nope") is None
+
+
 async def test_models_of_this_machine_are_agents_without_being_configured(tmp_path: Path) -> None:
     async with world(tmp_path) as running:
         kept = keeper(running, "talker")

@@ -92,7 +92,10 @@ class MemoryKeeper:
             raise faults.Forbidden("It needs the role `talker`.")
 
     async def agents(self) -> Sequence[OfferedAgent]:
-        return [OfferedAgent("fake", capabilities=self.capabilities)]
+        return [OfferedAgent("fake")]
+
+    async def capabilities_of(self, agent: str) -> Capabilities | None:
+        return self.capabilities if agent == "fake" else None
 
     async def open(
         self,

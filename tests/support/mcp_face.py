@@ -159,6 +159,9 @@ class FaceKeeper:
     async def agents(self) -> Sequence[OfferedAgent]:
         return self.offered
 
+    async def capabilities_of(self, agent: str) -> Capabilities | None:
+        return None
+
     async def open(
         self,
         agent: str,

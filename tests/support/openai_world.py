@@ -15,7 +15,7 @@ from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents import registry
 from trunkline.base.asgi_write_now import WRITE_NOW, WriteNow
 from trunkline.base.vocabulary import Mode
-from trunkline.core.agent import Agent, Change, Decision
+from trunkline.core.agent import Agent, Capabilities, Change, Decision
 from trunkline.core.approvals import Policy
 from trunkline.core.events import Envelope, Gap, UserMessage
 from trunkline.core.faults import Fault, Forbidden, SessionExists, SessionNotFound, UnknownAgent
@@ -103,6 +103,9 @@ class FakeKeeper:
 
     async def agents(self) -> Sequence[OfferedAgent]:
         return [OfferedAgent(ECHO, "Says it again."), OfferedAgent(FAKE), OfferedAgent(MODEL, is_model=True)]
+
+    async def capabilities_of(self, agent: str) -> Capabilities | None:
+        return None
 
     def _make(self, name: str) -> Agent:
         if name == FAKE:

@@ -97,6 +97,14 @@ class OwnSessions:
             offered += await asyncio.to_thread(_models_here)
         return offered
 
+    async def capabilities_of(self, agent: str) -> Capabilities | None:
+        # The coding agent takes longer to be made than an editor's first answer may.
+        from trunkline.cli.opening import DEFAULT_AGENT
+
+        if agent != DEFAULT_AGENT:
+            self._calls_itself(agent)
+        return self._capabilities.get(agent)
+
     async def _check_offered(self, agent: str) -> None:
         if agent in self._names:
             # The models of this machine are not looked for, which takes longer than all the rest.
@@ -268,6 +276,8 @@ class OwnSessions:
     # What is kept.
 
     async def known(self, session_id: str) -> KnownSession | None:
+        if not session_id:
+            return None
         if (own := self._live.get(session_id)) is not None and not own.is_kept:
             return own.known
         info = await asyncio.to_thread(self._info, session_id)

@@ -134,6 +134,9 @@ class SessionKeeper(Protocol):
     async def agents(self) -> Sequence[OfferedAgent]:
         """The agents, the one to take where none is named first; then the models of this machine."""
 
+    async def capabilities_of(self, agent: str) -> Capabilities | None:
+        """What an agent can do, as far as that is known soon and without a session; None: nobody knows."""
+
     async def open(
         self,
         agent: str,

@@ -29,6 +29,9 @@ LONGEST_DELAY_MS = 30_000
 #: How the names of plain models begin, and what lists say of them.
 MODEL_PREFIX = "model:"
 MODEL_DESCRIPTION = "a model of this machine"
+#: How long somebody who only looks waits for agents that are made for the first time: some look for a model in the
+#: network.
+MAKING_SECONDS = 2.0
 #: The longest error text in lists.
 SHOWN_CHARS = 500
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 from trunkline.base.vocabulary import Mode
-from trunkline.core.agent import AddHistory, Change, Decision, SetOptions, UseClient
+from trunkline.core.agent import AddHistory, Capabilities, Change, Decision, SetOptions, UseClient
 from trunkline.core.events import Envelope, Gap, UserMessage
 from trunkline.core.faults import Fault, Forbidden, SessionNotFound
 from trunkline.core.ids import checked
 from trunkline.core.keeper import LISTED, KnownSession, OfferedAgent, Removed, When
 from trunkline.core.session import Session
-from trunkline.exchange.directory import MODEL_DESCRIPTION
+from trunkline.exchange.directory import MAKING_SECONDS, MODEL_DESCRIPTION
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.forking import fork
 from trunkline.exchange.live_session import LiveSession
@@ -78,6 +78,13 @@ class ExchangeKeeper:
             *(OfferedAgent(each.name, each.settings.description, each.capabilities) for each in directory.entries),
             *(OfferedAgent(name, MODEL_DESCRIPTION, is_model=True) for name in models),
         ]
+
+    async def capabilities_of(self, agent: str) -> Capabilities | None:
+        self.allowed("observer")
+        # What is wrong with it, or that there is none, is told to whoever opens a session.
+        with suppress(Fault, TimeoutError):
+            return (await asyncio.wait_for(self._exchange.directory.find(agent).agent(), MAKING_SECONDS)).capabilities
+        return None
 
     async def open(
         self,

@@ -199,6 +199,8 @@ async def test_a_grant_is_the_session_s_own_unless_the_program_is_to_know_it(
 
 
 async def test_capabilities_are_what_the_program_says() -> None:
+    # Until it has said anything, it may be able to do all.
+    assert JsonStreamAgent(["x"]).capabilities == Capabilities(True, True, True, None, True)
     agent = JsonStreamAgent(argv("sessionless"), session_flags=False)
     conversation = await agent.open(OpenRequest("s-1", Journal()))
     await conversation.close()

@@ -232,6 +232,33 @@ async def test_the_change_is_told_before_its_permission_is_asked(it: AcpWorld) -
     assert (end["status"], "content" in end) == ("completed", False)
 
 
+async def test_a_change_of_the_past_is_not_made_up_from_what_the_file_is_now(it: AcpWorld) -> None:
+    file = it.keeper.folder / "x.py"
+    file.write_text("an old text\n")
+    session, prompt = await begun(it)
+    written = ToolRequested("c3", "Write", "edit", {"file_path": "x.py", "content": "another text\n"})
+    for request in (edit("x.py"), written):
+        it.fake.say(request)
+        await it.client.settle()
+        it.client.choose(it.client.questions()[-1], "allow_once")
+        await it.client.settle()
+        it.fake.say(ToolFinished(request.call_id, request.name, "success", "Done."))
+    file.write_text("an old text, and more\n")
+    it.fake.say(ToolRequested("c4", "Write", "edit", {"file_path": "x.py", "content": "the last\n"}))
+    await it.client.settle()
+    other = it.connect()
+    await other.ask("session/load", sessionId=session, cwd="/", mcpServers=[])
+    diffs = [update["content"][0] for update in other.updates() if update["sessionUpdate"] == "tool_call"]
+    assert [(diff.get("oldText"), diff["newText"]) for diff in diffs] == [
+        ("old", "new"),
+        (None, "another text\n"),
+        # This one still waits for its answer.
+        ("an old text, and more\n", "the last\n"),
+    ]
+    it.fake.say(DONE)
+    await result(it.client, prompt)
+
+
 async def test_a_new_file_has_no_text_before(it: AcpWorld) -> None:
     _, prompt = await begun(it)
     it.fake.say(ToolRequested("c3", "Write", "edit", {"file_path": "new.py", "content": "hi"}))

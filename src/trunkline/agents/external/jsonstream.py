@@ -58,7 +58,7 @@ class JsonStreamAgent:
         self._max_line = max_line
         self._timing = timing
         self._pass_always = pass_always
-        self._capabilities = Capabilities(approval=True, thinking=True, resume=session_flags)
+        self._capabilities = Capabilities(approval=True, thinking=True, mcp=True, images=None, resume=session_flags)
 
     @property
     def name(self) -> str:

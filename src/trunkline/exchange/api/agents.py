@@ -12,13 +12,10 @@ from trunkline.core.faults import Fault
 from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint
 from trunkline.exchange.api.errors import ApiRefused
 from trunkline.exchange.api.schemas import COUNT, FLAG, TEXT, array, maybe, obj
-from trunkline.exchange.directory import AgentEntry
+from trunkline.exchange.directory import MAKING_SECONDS, AgentEntry
 
 #: What usage can be grouped by.
 BY = ("agent", "day", "person", "model")
-
-#: How long a list may wait for agents that are made for the first time: some look for a model in the network.
-MAKING_SECONDS = 2.0
 
 
 async def list_agents(call: ApiCall) -> Mapping[str, Any]:

@@ -64,14 +64,17 @@ def locations_of(call: Call, workspace: str) -> tuple[ToolCallLocation, ...]:
     return ()
 
 
-def change_of(call: Call, workspace: str, clean: Callable[[str], str]) -> tuple[ToolCallContent, ...]:
-    """The change that the call would make of a file; nothing if it is no change. `clean` takes secrets out of what the
-    file has: of the call's own arguments, they were taken before."""
+def change_of(
+    call: Call, workspace: str, clean: Callable[[str], str], *, past: bool = False
+) -> tuple[ToolCallContent, ...]:
+    """The change that the call would make of a file, or has made of it; nothing if it is no change. `clean` takes
+    secrets out of what the file has: of the call's own arguments, they were taken before."""
     if not is_change(call.name, call.args, call.category):
         return ()
     path = call.args["file_path"]
-    # What is outside was not opened to whoever may look at the session.
-    before = None if call.outside else file_before(path, workspace, DIFFED_BYTES)
+    # What is outside was not opened to whoever may look at the session; and what the file is by now was made of it
+    # later, if the call was decided on already.
+    before = None if past or call.outside else file_before(path, workspace, DIFFED_BYTES)
     texts = changed_texts(call.name, call.args, before)
     if texts is None or not isinstance(path, str) or "\0" in path:
         return ()

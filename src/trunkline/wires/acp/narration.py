@@ -68,6 +68,8 @@ class Narrator:
         """The calls of this turn that are known, that the client was told of, and that show a change."""
         self._in_line = False
         """Whether the answer stands in the middle of a line."""
+        self._is_past = False
+        """Whether the event that is being told happened long ago: files are not as they were then."""
 
     def update(self, update: SessionUpdate) -> None:
         """Tell something that is no event."""
@@ -100,8 +102,9 @@ class Narrator:
         if line := " ".join(message.text.split()):
             self.update(SessionInfoUpdate(inline(line[: TITLE_CHARS * 2], TITLE_CHARS)))
 
-    def event(self, event: core.Event) -> None:
-        """An event; those of the turn itself are for whoever follows the turn."""
+    def event(self, event: core.Event, *, past: bool = False) -> None:
+        """An event; those of the turn itself are for whoever follows the turn. `past`: it is told later than it was."""
+        self._is_past = past
         match event:
             case core.TextDelta(text=text):
                 self.text("agent_message_chunk", text)
@@ -177,7 +180,7 @@ class Narrator:
             # A program that asks nobody: more of the call is not known.
             self.update(ToolCallStart(call_id, inline(name, calls.TITLE_CHARS) or "tool", "other", status))
             return
-        content = calls.change_of(call, self._workspace, self._clean)
+        content = calls.change_of(call, self._workspace, self._clean, past=self._is_past)
         if content:
             self._changes.add(call_id)
         self.update(
@@ -215,7 +218,7 @@ class Narrator:
         call = self._calls.get(call_id)
         if call is None or call_id not in self._changes:
             return ()
-        return calls.change_of(call, self._workspace, self._clean)
+        return calls.change_of(call, self._workspace, self._clean, past=self._is_past)
 
     @staticmethod
     def _said(call: calls.Call) -> tuple[Any, ...]:

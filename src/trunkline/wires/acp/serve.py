@@ -186,10 +186,8 @@ class AcpServer:
 
     async def _capabilities(self) -> Capabilities | None:
         """What the agent can do; None: nobody knows yet."""
-        offered = await self._keeper.agents()
-        found = (each for each in offered if self._agent in (None, each.name))
-        first = next(found, None)
-        return None if first is None else first.capabilities
+        agent = self._agent or next((each.name for each in await self._keeper.agents()), None)
+        return None if agent is None else await self._keeper.capabilities_of(agent)
 
     async def _authenticate(self, request: AuthenticateRequest) -> AcpResult:
         login = self._logins.get(request.method_id)

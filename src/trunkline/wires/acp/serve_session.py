@@ -301,7 +301,7 @@ class SeatedSession:
         while self._seen < (until := self._session.shown):
             for count, item in enumerate(self._session.read(self._seen, until, judged=True)):
                 if isinstance(item, Envelope):
-                    self._tell(item, replay=replay)
+                    self._tell(item, replay=replay, past=True)
                 if count % EVENTS_PER_TICK == 0:
                     self._peer.flush()
                     await self._peer.drain() if self._peer.congested else await asyncio.sleep(0)
@@ -310,7 +310,7 @@ class SeatedSession:
 
     # What the client is told.
 
-    def _tell(self, envelope: Envelope, *, replay: bool = False) -> None:
+    def _tell(self, envelope: Envelope, *, replay: bool = False, past: bool = False) -> None:
         self._seen = max(self._seen, envelope.seq)
         event = envelope.event
         match event:
@@ -325,7 +325,7 @@ class SeatedSession:
             case core.Extension(kind=kind, data=data) if kind == FINISH:
                 self._finish = str(data.get("reason"))
             case _:
-                self._narrator.event(event)
+                self._narrator.event(event, past=past and not self._waits(event))
                 if not replay:
                     self._see_to_questions(event)
 
@@ -384,6 +384,10 @@ class SeatedSession:
                 | core.ToolCancelled(call_id=call_id)
             ):
                 self._questions.settled(call_id)
+
+    def _waits(self, event: core.Event) -> bool:
+        """Whether this is a question that nobody has answered yet."""
+        return isinstance(event, core.ToolRequested) and event in self._session.waiting
 
     def _ask(self, request: core.ToolRequested) -> None:
         if self.seat.may_answer:
