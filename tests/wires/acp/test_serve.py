@@ -11,6 +11,7 @@ from tests.support.acp_world import AcpWorld
 from trunkline.core import faults
 from trunkline.core.agent import AddMcpServer, Capabilities, SetOptions
 from trunkline.core.events import TextDelta, TurnEnded
+from trunkline.core.faults import Forbidden
 from trunkline.core.usage import NOTHING_USED
 from trunkline.wires.acp import serve
 from trunkline.wires.acp.login import LoginMethod
@@ -229,6 +230,42 @@ async def test_a_deleted_session_is_gone(it: AcpWorld) -> None:
     assert await it.client.ask("session/delete", sessionId=session) == {}
     assert session not in it.keeper.held
     assert (await it.client.refused("session/load", sessionId=session, cwd="/", mcpServers=[]))["code"] == -32002
+
+
+async def test_deleting_a_session_cancels_its_prompt(it: AcpWorld) -> None:
+    session = await it.new()
+    prompt = it.client.prompt(session)
+    await it.client.settle()
+    assert await it.client.ask("session/delete", sessionId=session) == {}
+    assert (await it.client.answer(prompt))["result"]["stopReason"] == "cancelled"
+    assert it.keeper.seats[0].left
+
+
+async def test_a_session_that_may_not_be_deleted_goes_on(shared: AcpWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(session_id: str) -> None:
+        raise Forbidden("You may not do that.")
+
+    session = await shared.new()
+    prompt = shared.client.prompt(session)
+    await shared.client.settle()
+    monkeypatch.setattr(shared.keeper, "remove", refuse)
+    refused = await shared.client.refused("session/delete", sessionId=session)
+    assert refused["data"]["kind"] == "forbidden"
+    shared.fake.say(TextDelta("still here"), TurnEnded("success"))
+    assert (await shared.client.answer(prompt))["result"]["stopReason"] == "end_turn"
+    assert "agent_message_chunk" in [update["sessionUpdate"] for update in shared.client.updates()]
+
+
+async def test_who_closes_a_session_does_not_stop_what_others_wait_for(shared: AcpWorld) -> None:
+    session = await shared.new()
+    prompt = shared.client.prompt(session)
+    await shared.client.settle()
+    other = shared.connect()
+    await other.ask("session/resume", sessionId=session, cwd="/")
+    assert await other.ask("session/close", sessionId=session) == {}
+    assert shared.keeper.seats[1].left
+    shared.fake.say(TurnEnded("success"))
+    assert (await shared.client.answer(prompt))["result"]["stopReason"] == "end_turn"
 
 
 async def test_a_session_that_somebody_else_removes_ends_what_waits_in_it(shared: AcpWorld) -> None:

@@ -261,9 +261,16 @@ class AcpServer:
     async def _delete(self, request: messages.DeleteSessionRequest) -> AcpResult:
         await self._known(request.session_id)
         session = self._sessions.pop(request.session_id, None)
+        try:
+            await self._keeper.remove(request.session_id)
+        except BaseException:
+            if session is not None:
+                # It may not: then nothing has happened, neither to it nor to the turn that is going on.
+                self._sessions[session.id] = session
+            raise
         if session is not None:
-            await session.close()
-        await self._keeper.remove(request.session_id)
+            session.ended()
+            await session.leave()
         return AcpResult()
 
     # What can be set.

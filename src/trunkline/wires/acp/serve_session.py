@@ -160,14 +160,21 @@ class SeatedSession:
             self._catching_up = None
 
     async def close(self) -> None:
-        """Stop what this client waits for, and leave."""
-        self.cancel()
-        waiting = [prompt.ended for prompt in self._prompts.values()]
+        """Stop what this client waits for, and leave. What others in the session wait for goes on."""
+        self._questions.give_up()
         try:
+            for prompt in tuple(self._prompts.values()):
+                self.withdraw(prompt)
+            waiting = [prompt.ended for prompt in self._prompts.values()]
             if waiting:
                 await asyncio.wait(waiting, timeout=STOP_SECONDS)
         finally:
             await self.leave()
+
+    def ended(self) -> None:
+        """This client has removed the session: with that, it has taken its prompts back."""
+        for prompt in tuple(self._prompts.values()):
+            self._end(prompt, TurnEnd("cancelled"))
 
     def removed(self) -> None:
         """The session is no more."""
