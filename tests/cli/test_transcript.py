@@ -36,6 +36,11 @@ def test_deltas_are_put_together_until_something_else_happens() -> None:
     ]
 
 
+def test_what_agents_tell_programs_alone_is_not_seen() -> None:
+    commands = events.Extension(events.COMMANDS, {"commands": [{"name": "help"}]})
+    assert told(events.TextDelta("a"), commands, events.TextDelta("b")) == [TranscriptBlock("agent", "ab")]
+
+
 def test_a_private_event_between_two_deltas_is_not_seen() -> None:
     assert told(events.TextDelta("a"), events.Journaled({"secret": 1}), events.TextDelta("b")) == [
         TranscriptBlock("agent", "ab")

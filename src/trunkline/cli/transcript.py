@@ -65,6 +65,9 @@ def blocks(records: Iterable[Envelope | Gap]) -> Iterator[TranscriptBlock]:
             continue
         if event is not None and event.private and not isinstance(event, events.ToolJudged):
             continue
+        if isinstance(event, events.Extension) and event.kind in events.UNSEEN:
+            # For programs, not for people.
+            continue
         if run:
             yield TranscriptBlock(kind, "".join(run))
             run.clear()

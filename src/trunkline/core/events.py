@@ -165,10 +165,13 @@ class Extension(Event):
 #: Kinds of extensions that agents tell to programs and not to people: the commands that a message may begin with, the
 #: agent's own mode, and how full its model's window is.
 COMMANDS, AGENT_MODE, CONTEXT = "commands", "agent_mode", "context"
+#: What an agent shows of a call before it asks about it or begins it: `call_id`, `title`, `kind`, `paths`, `changes`
+#: with `path`, `old` and `new`, and `args` if nobody is asked.
+CALL_SHOWN = "call_shown"
 #: Another: why an answer did not simply come to its end. Its `reason` is `length`, `tool_calls`, `refusal` or
 #: `max_turns`.
 FINISH = "finish"
-UNSEEN = frozenset((COMMANDS, AGENT_MODE, CONTEXT, FINISH))
+UNSEEN = frozenset((COMMANDS, AGENT_MODE, CONTEXT, CALL_SHOWN, FINISH))
 
 
 class SessionIdentified(Event):

@@ -217,6 +217,22 @@ async def test_what_an_edit_changes_is_told_before_it_is_decided(tmp_path: Path)
         assert told.description == "Change a.txt"
 
 
+async def test_what_the_agent_shows_of_a_call_comes_before_the_question_about_it(tmp_path: Path) -> None:
+    async with opened(tmp_path) as conversation:
+        events = await decided(conversation, 'diff {"file": "a.txt"}', Deny())
+        (asked,) = of(core.ToolRequested, events)
+        before = events[events.index(asked) - 1]
+        assert isinstance(before, core.Extension)
+        assert (before.kind, before.data["call_id"], before.data["title"]) == (
+            core.CALL_SHOWN,
+            asked.call_id,
+            "Change a.txt",
+        )
+        (changed,) = before.data["changes"]
+        assert changed["path"].endswith("a.txt")
+        assert ("two" in changed["old"], "2" in changed["new"]) == (True, True)
+
+
 async def test_what_leads_out_of_the_workspace_is_marked(tmp_path: Path) -> None:
     async with opened(tmp_path) as conversation:
         (inside,) = of(core.ToolRequested, await decided(conversation, 'ask edit {"path": "a/b.txt"}', Deny()))

@@ -612,3 +612,31 @@ async def test_capabilities_of_a_client_that_says_nothing_are_none(it: AcpWorld)
     assert it.fake.changes == []
     it.fake.say(DONE)
     await result(it.client, prompt)
+
+
+async def test_what_an_agent_shows_of_a_call_is_shown_in_the_editor(it: AcpWorld) -> None:
+    _, prompt = await begun(it)
+    change = {"path": "/w/a.txt", "old": "one\n", "new": "two\n"}
+    shown = {"title": "a.txt", "kind": "move", "paths": ["/w/a.txt", 7], "changes": [change, {"path": "/w/b"}]}
+    diff = {"type": "diff", "path": "/w/a.txt", "newText": "two\n", "oldText": "one\n"}
+    it.client.take()
+    args = {"filepath": "a.txt", "diff": "-one\n+two"}
+    it.fake.say(Extension("call_shown", {"call_id": "c1", **shown}), ToolRequested("c1", "write", "edit", args))
+    await it.client.settle()
+    told, question = it.client.lines
+    for call in told["params"]["update"], question["params"]["toolCall"]:
+        assert (call["title"], call["kind"], call["content"]) == ("write a.txt", "move", [diff])
+        assert (call["locations"], call["rawInput"]) == ([{"path": "/w/a.txt"}], args)
+    it.client.choose(question, "reject_once")
+    it.fake.say(
+        ToolCancelled("c1", "no"),
+        Extension("call_shown", {"call_id": "c2", **shown, "args": {"x": 1}}),
+        ToolStarted("c2", "write"),
+        ToolFinished("c2", "write", "error", "Full."),
+        DONE,
+    )
+    await result(it.client, prompt)
+    started, ended = [each for each in it.client.updates() if each.get("toolCallId") == "c2"]
+    assert (started["title"], started["kind"], started["rawInput"]) == ("a.txt", "move", {"x": 1})
+    assert (started["content"], started["locations"]) == ([diff], [{"path": "/w/a.txt"}])
+    assert ended["content"][0] == diff

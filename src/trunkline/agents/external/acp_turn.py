@@ -22,6 +22,7 @@ from trunkline.core import events as core
 from trunkline.core.approvals import MCP_PREFIX
 from trunkline.core.change import change
 from trunkline.core.faults import AgentFailed
+from trunkline.wires.acp.calls import DIFFED_BYTES
 from trunkline.wires.acp.drive import PermissionAsked
 from trunkline.wires.acp.messages_client import PermissionOption
 from trunkline.wires.acp.messages_content import (
@@ -144,6 +145,22 @@ class _AcpCall:
             *(each.path for each in self.content if isinstance(each, ShownDiff)),
         ]
 
+    def told(self, call_id: str, *, outside: bool, is_asked: bool) -> list[core.Event]:
+        """What the agent itself shows of the call, for those who can show it so. Whole files only inside the workspace:
+        others were not opened to whoever may look at the session."""
+        changes = [
+            {"path": each.path, "old": each.old_text, "new": each.new_text}
+            for each in self.content
+            if isinstance(each, ShownDiff) and not outside
+        ]
+        if sum(len(each["old"] or "") + len(each["new"] or "") for each in changes) > DIFFED_BYTES:
+            changes = []
+        shown: dict[str, Any] = {"title": self.title, "kind": self.kind, "paths": self.paths, "changes": changes}
+        if not is_asked:
+            shown["args"] = dict(self.args)
+        shown = {name: value for name, value in shown.items() if value}
+        return [core.Extension(core.CALL_SHOWN, {"call_id": call_id, **shown})] if shown else []
+
     def finished(self) -> core.ToolFinished:
         output, kind = _output(self.content, self.raw_output)
         file = next(iter(self.paths), None)
@@ -208,9 +225,9 @@ class AcpTurn:
         call.shown = True
         call.runs_since = None
         self._questions[call_id] = (question, call)
-        named = [call.args, call.paths]
-        outside = not stays_inside(named, self._workspace, self._workspace, changes=call.category == "edit")
-        return [core.ToolRequested(call_id, call.name, call.category, call.args, call.description, outside)]
+        outside = self._leads_out(call)
+        request = core.ToolRequested(call_id, call.name, call.category, call.args, call.description, outside)
+        return [*call.told(call_id, outside=outside, is_asked=True), request]
 
     def decided(self, call_id: str, *, allowed: bool, always: bool) -> list[core.Event] | None:
         """Answer a question; what there is to tell then, or None if nobody asks."""
@@ -296,7 +313,13 @@ class AcpTurn:
         if call.shown:
             return []
         call.shown = True
-        return [core.ToolStarted(call.id, call.name)]
+        shown = call.told(call.id, outside=self._leads_out(call), is_asked=False)
+        return [*shown, core.ToolStarted(call.id, call.name)]
+
+    def _leads_out(self, call: _AcpCall) -> bool:
+        """Whether it reaches beyond the workspace."""
+        named = [call.args, call.paths]
+        return not stays_inside(named, self._workspace, self._workspace, changes=call.category == "edit")
 
     def _taken_back(self, question: PermissionAsked) -> list[core.Event]:
         for call_id, (waiting, _) in tuple(self._questions.items()):

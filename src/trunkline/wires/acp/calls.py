@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_args
 
+from trunkline.base.values import Value
 from trunkline.base.visible import inline
 from trunkline.core.events import Category, ToolFinished, ToolJudged, ToolRequested
 from trunkline.core.preview import PreviewSize, changed_texts, file_before, is_change, preview
@@ -40,7 +41,42 @@ _KINDS: Mapping[str, ToolKind] = {
 _CATEGORIES: Mapping[Category, ToolKind] = {"info": "read", "edit": "edit", "exec": "execute", "mcp": "other"}
 
 _PATHS = ("file_path", "notebook_path", "path")
+#: Files of one call that are listed.
+MAX_PATHS = 100
 _ABOUT = PreviewSize(lines=1, chars=TITLE_CHARS, parts=1)
+
+
+class CallShown(Value):
+    """What an agent behind another program of this protocol has shown of its call (`core.events.CALL_SHOWN`)."""
+
+    title: str = ""
+    kind: ToolKind | None = None
+    locations: tuple[ToolCallLocation, ...] = ()
+    changes: tuple[ToolCallContent, ...] = ()
+    args: Mapping[str, Any] | None = None
+
+
+def shown(data: Mapping[str, Any]) -> CallShown:
+    """Read what was shown; what is not as it should be is left out."""
+    title, kind, args = data.get("title"), data.get("kind"), data.get("args")
+    paths = dict.fromkeys(each for each in _listed(data, "paths") if isinstance(each, str) and each)
+    changes = [each for each in _listed(data, "changes") if isinstance(each, Mapping)]
+    return CallShown(
+        inline(title, TITLE_CHARS) if isinstance(title, str) else "",
+        kind if kind in get_args(ToolKind) else None,
+        tuple(ToolCallLocation(path) for path in tuple(paths)[:MAX_PATHS]),
+        tuple(
+            ShownDiff(each["path"], each["new"], old if isinstance(old := each.get("old"), str) else None)
+            for each in changes
+            if isinstance(each.get("path"), str) and isinstance(each.get("new"), str)
+        ),
+        args if isinstance(args, Mapping) else None,
+    )
+
+
+def _listed(data: Mapping[str, Any], name: str) -> tuple[Any, ...]:
+    found = data.get(name)
+    return tuple(found) if isinstance(found, list | tuple) else ()
 
 
 def kind_of(call: Call) -> ToolKind:

@@ -20,8 +20,11 @@ from trunkline.wires.acp.messages_content import (
     ResourceLinkBlock,
     ShownContent,
     TextBlock,
+    ToolCallContent,
+    ToolCallLocation,
     ToolCallStatus,
     ToolCallUpdate,
+    ToolKind,
 )
 from trunkline.wires.acp.messages_updates import (
     AgentMessageChunk,
@@ -66,6 +69,8 @@ class Narrator:
         self._told: set[str] = set()
         self._changes: set[str] = set()
         """The calls of this turn that are known, that the client was told of, and that show a change."""
+        self._shown: dict[str, calls.CallShown] = {}
+        """What their agent itself has shown of them."""
         self._in_line = False
         """Whether the answer stands in the middle of a line."""
         self._is_past = False
@@ -155,17 +160,18 @@ class Narrator:
         self._calls.clear()
         self._told.clear()
         self._changes.clear()
+        self._shown.clear()
         self._in_line = False
 
     def described(self, request: ToolRequested) -> ToolCallUpdate:
         """The call in a question about it."""
         return ToolCallUpdate(
             request.call_id,
-            calls.title_of(request),
-            calls.kind_of(request),
+            self._title(request),
+            self._kind(request),
             "pending",
-            calls.change_of(request, self._workspace, self._clean) or self._said(request) or None,
-            calls.locations_of(request, self._workspace) or None,
+            self._change_of(request) or self._said(request) or None,
+            self._locations(request) or None,
             dict(request.args),
         )
 
@@ -177,23 +183,61 @@ class Narrator:
         self._told.add(call_id)
         call = self._calls.get(call_id)
         if call is None:
-            # A program that asks nobody: more of the call is not known.
-            self.update(ToolCallStart(call_id, inline(name, calls.TITLE_CHARS) or "tool", "other", status))
+            self._unasked(call_id, name, status)
             return
-        content = calls.change_of(call, self._workspace, self._clean, past=self._is_past)
+        content = self._change_of(call)
         if content:
             self._changes.add(call_id)
         self.update(
             ToolCallStart(
                 call_id,
-                calls.title_of(call),
-                calls.kind_of(call),
+                self._title(call),
+                self._kind(call),
                 status,
                 content or self._said(call) or None,
-                calls.locations_of(call, self._workspace) or None,
+                self._locations(call) or None,
                 dict(call.args),
             )
         )
+
+    def _unasked(self, call_id: str, name: str, status: ToolCallStatus) -> None:
+        """The call of a program that asks nobody: only what it shows by itself is known."""
+        shown = self._shown.get(call_id, calls.CallShown())
+        if shown.changes:
+            self._changes.add(call_id)
+        self.update(
+            ToolCallStart(
+                call_id,
+                shown.title or inline(name, calls.TITLE_CHARS) or "tool",
+                shown.kind or "other",
+                status,
+                shown.changes or None,
+                shown.locations or None,
+                None if shown.args is None else dict(shown.args),
+            )
+        )
+
+    def _title(self, call: calls.Call) -> str:
+        title = calls.title_of(call)
+        shown = self._shown.get(call.call_id)
+        # Where the arguments do not say what it is about, the agent's own words for it do.
+        if shown is None or title != call.name or shown.title in ("", title):
+            return title
+        return inline(f"{title} {shown.title}", calls.TITLE_CHARS)
+
+    def _kind(self, call: calls.Call) -> ToolKind:
+        shown = self._shown.get(call.call_id)
+        return (shown.kind if shown is not None else None) or calls.kind_of(call)
+
+    def _change_of(self, call: calls.Call) -> tuple[ToolCallContent, ...]:
+        shown = self._shown.get(call.call_id)
+        if shown is not None and shown.changes:
+            return shown.changes
+        return calls.change_of(call, self._workspace, self._clean, past=self._is_past)
+
+    def _locations(self, call: calls.Call) -> tuple[ToolCallLocation, ...]:
+        shown = self._shown.get(call.call_id)
+        return shown.locations if shown is not None and shown.locations else calls.locations_of(call, self._workspace)
 
     def _finished(self, event: core.ToolFinished) -> None:
         succeeded = event.status == "success"
@@ -215,10 +259,10 @@ class Narrator:
 
     def _change(self, call_id: str) -> tuple[Any, ...]:
         """The change that a call did not make, for a content that takes the place of the one before."""
-        call = self._calls.get(call_id)
-        if call is None or call_id not in self._changes:
+        if call_id not in self._changes:
             return ()
-        return calls.change_of(call, self._workspace, self._clean, past=self._is_past)
+        call = self._calls.get(call_id)
+        return self._change_of(call) if call is not None else self._shown[call_id].changes
 
     @staticmethod
     def _said(call: calls.Call) -> tuple[Any, ...]:
@@ -231,6 +275,8 @@ class Narrator:
             listed = event.data.get("commands")
             found = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list | tuple) else []
             self.commands({str(each.get("name", "")): str(each.get("description", "")) for each in found})
+        elif event.kind == core.CALL_SHOWN:
+            self._shown[str(event.data.get("call_id"))] = calls.shown(event.data)
         elif event.kind == core.CONTEXT:
             used, size, cost = (event.data.get(name) for name in ("used", "size", "cost"))
             if isinstance(used, int) and isinstance(size, int):
