@@ -306,6 +306,12 @@ async def test_a_token_that_the_file_no_longer_has_counts_no_more(tmp_path: Path
         for _ in range(2):
             with pytest.raises(Forbidden, match="does not count any more"):
                 await seat.submit(UserMessage("Hello"))
+        looks: list[Awaitable[object]] = [
+            kept.agents(), kept.join("s"), kept.known("s"), kept.sessions(), kept.read("s")
+        ]  # fmt: skip
+        for look in looks:
+            with pytest.raises(Forbidden, match="does not count any more"):
+                await look
         assert not seat.may_answer
         running.exchange.people = People(running.exchange.settings.people.values())
         await seat.submit(UserMessage("Hello"))

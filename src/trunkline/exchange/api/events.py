@@ -14,6 +14,7 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from trunkline.base.asgi_pulse import StreamPulse
 from trunkline.base.asgi_write_now import WRITE_NOW, WriteNow, never
 from trunkline.core.events import Envelope, Gap, last_seq
 from trunkline.core.faults import Fault, SessionNotFound
@@ -110,9 +111,7 @@ class EventStream(Response):
         self._is_fed = False
         """Whether more may come from the session as it is now at work."""
         self._over = False
-        self._was_silent = self._is_due = False
-        """Whether nothing was sent since the last look; and whether a sign of life is due."""
-        self._began_sending: float | None = None
+        self._pulse = StreamPulse(self._wake.set, HEARTBEAT_SECONDS, STALLED_SECONDS)
 
     # A reader of a broadcast.
 
@@ -122,7 +121,7 @@ class EventStream(Response):
         if self._is_unknown:
             self.end()
         elif self._is_waiting and not self.backlog and self._write_now(chunk.framed):
-            self._was_silent = False
+            self._pulse.said()
         else:
             self.backlog.put(chunk)
             self._wake.set()
@@ -147,39 +146,16 @@ class EventStream(Response):
         self._streams.add(self)
         self._write_now = scope.get("extensions", {}).get(WRITE_NOW, never)
         leaving = asyncio.create_task(self._leave(receive), name=f"reader of {self._session}")
-        looking: asyncio.TimerHandle | None = None
-        loop = asyncio.get_running_loop()
-
-        def look() -> None:
-            nonlocal looking
-            looking = loop.call_later(HEARTBEAT_SECONDS, look)
-            if self._began_sending is not None and loop.time() - self._began_sending >= STALLED_SECONDS:
-                patience.reschedule(loop.time())
-            elif self._was_silent:
-                self._is_due = True
-                self._wake.set()
-            self._was_silent = True
-
         try:
             # One that is cut off gets no end: it must not take what it has for everything.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(None) as patience:
-                    look()
-                    await self._send(send, _HELLO)
-                    await self._tell(send)
-                    await self._send(send, b"", more=False)
+            async with self._pulse.beating():
+                await self._pulse.send(send, _HELLO)
+                await self._tell(send)
+                await self._pulse.send(send, b"", more=False)
         finally:
             self._streams.discard(self)
-            if looking is not None:
-                looking.cancel()
             leaving.cancel()
             await asyncio.wait({leaving})
-
-    async def _send(self, send: Send, data: bytes, *, more: bool = True) -> None:
-        self._was_silent = self._is_due = False
-        self._began_sending = asyncio.get_running_loop().time()
-        await send({"type": "http.response.body", "body": data, "more_body": more})
-        self._began_sending = None
 
     async def _leave(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
@@ -220,19 +196,19 @@ class EventStream(Response):
                 return
             if new:
                 self._since = last_seq(new[-1])
-                await self._send(send, b"".join([piece(self._session, item).data for item in new]))
+                await self._pulse.send(send, b"".join([piece(self._session, item).data for item in new]))
 
     async def _wait(self, send: Send) -> None:
         """Give the agent some time to come back."""
         with suppress(TimeoutError):
             async with asyncio.timeout(RETRY_SECONDS):
-                while not self._over and not self._is_due:
+                while not self._over and not self._pulse.is_due:
                     self._wake.clear()
                     await self._wake.wait()
         if self._is_unknown:
             self.end()
-        elif self._is_due and not self._over:
-            await self._send(send, _ALIVE)
+        elif self._pulse.is_due and not self._over:
+            await self._pulse.send(send, _ALIVE)
 
     async def _tell_of(self, live: LiveSession, send: Send) -> None:
         feed, since = self._streams.feed(live), self._since
@@ -241,7 +217,7 @@ class EventStream(Response):
         try:
             await self._replay(live.session, since, after, send)
             while self.backlog or self._is_fed:
-                if not self.backlog and not self._is_due and not self._over:
+                if not self.backlog and not self._pulse.is_due and not self._over:
                     self._wake.clear()
                     self._is_waiting = True
                     try:
@@ -252,9 +228,9 @@ class EventStream(Response):
                     self._over = True
                     return
                 if self.backlog:
-                    await self._send(send, self.backlog.take())
-                elif self._is_due:
-                    await self._send(send, _ALIVE)
+                    await self._pulse.send(send, self.backlog.take())
+                elif self._pulse.is_due:
+                    await self._pulse.send(send, _ALIVE)
         finally:
             feed.leave(self)
 
@@ -270,14 +246,14 @@ class EventStream(Response):
                 if size >= REPLAY_BYTES or len(found) >= REPLAY_EVENTS:
                     if self._over:
                         return
-                    await self._send(send, b"".join(found))
+                    await self._pulse.send(send, b"".join(found))
                     await asyncio.sleep(0)
                     found, size = [], 0
         except ValueError:
             # The log was closed in the middle.
             found.append(piece(self._session, Gap(since + 1, until)).data)
         if found and not self._over:
-            await self._send(send, b"".join(found))
+            await self._pulse.send(send, b"".join(found))
         self._since = max(self._since, since, until)
 
     @property

@@ -11,6 +11,7 @@ for whoever puts this behind an address.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Protocol
 from urllib.parse import parse_qs
@@ -129,6 +130,18 @@ async def answer(
     raw = [(name.lower().encode(), value.encode()) for name, value in told.items()]
     await send({"type": f"{kind}.start", "status": status, "headers": raw})
     await send({"type": f"{kind}.body", "body": body})
+
+
+async def caught_up(is_congested: Callable[[], bool], sent: asyncio.Event) -> bool:
+    """Wait until a client is not congested; whether it came to that in time. `sent` is set when it has read more."""
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while is_congested():
+                sent.clear()
+                await sent.wait()
+    except TimeoutError:
+        return False
+    return True
 
 
 def room(count: int) -> None:

@@ -147,12 +147,7 @@ class SocketOutput:
 
     async def drain(self) -> None:
         """Wait until it is not congested; a client for whom that takes too long is let go of, and may come back."""
-        try:
-            async with asyncio.timeout(remote.PATIENCE_SECONDS):
-                while self.congested:
-                    self._sent.clear()
-                    await self._sent.wait()
-        except TimeoutError:
+        if not await remote.caught_up(lambda: self.congested, self._sent):
             self.end(TOO_SLOW)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from trunkline.base.asgi_pulse import StreamPulse
 from trunkline.base.asgi_write_now import WRITE_NOW, WriteNow, never
 from trunkline.wires.openai.codec import ALIVE
 from trunkline.wires.openai.errors import stopping
@@ -131,9 +131,7 @@ class AnswerStream(Response):
         """When more may be written, by the loop's clock."""
         self._flushing: asyncio.TimerHandle | None = None
         self._gone = False
-        self._was_silent = self._is_due = False
-        """Whether nothing was sent since the last look; and whether a sign of life is due."""
-        self._began_sending: float | None = None
+        self._pulse = StreamPulse(self._wake.set, HEARTBEAT_SECONDS, STALLED_SECONDS)
 
     def give(self, data: bytes) -> None:
         """More of the answer. A client that keeps up gets it directly: waking its task would cost far more."""
@@ -167,38 +165,22 @@ class AnswerStream(Response):
     def _forget_backlog(self) -> None:
         self._backlog.clear()
         self._size = 0
-        self._was_silent = False
+        self._pulse.said()
         if self._turn.congested:
             self._turn.hold(False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._write_now = scope.get("extensions", {}).get(WRITE_NOW, never)
-        loop = self._loop
         leaving = asyncio.create_task(self._await_leaving(receive), name="client of a stream")
         ending = asyncio.create_task(self._await_end(), name="end of a streamed turn")
-        looking: asyncio.TimerHandle | None = None
-
-        def look() -> None:
-            nonlocal looking
-            looking = loop.call_later(HEARTBEAT_SECONDS, look)
-            if self._began_sending is not None and loop.time() - self._began_sending >= STALLED_SECONDS:
-                patience.reschedule(loop.time())
-            elif self._was_silent:
-                self._is_due = True
-                self._wake.set()
-            self._was_silent = True
-
         try:
             # One that is cut off gets no end: it must not take what it has for everything.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(None) as patience:
-                    look()
-                    await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-                    await self._tell(send)
+            async with self._pulse.beating():
+                await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                await self._tell(send)
         finally:
-            for timer in (looking, self._flushing):
-                if timer is not None:
-                    timer.cancel()
+            if self._flushing is not None:
+                self._flushing.cancel()
             leaving.cancel()
             ending.cancel()
             self._leave()
@@ -210,9 +192,9 @@ class AnswerStream(Response):
 
     async def _tell(self, send: Send) -> None:
         while not self._gone:
-            if not self._backlog and not self._is_due:
+            if not self._backlog and not self._pulse.is_due:
                 if self._turn.over.is_set():
-                    await self._send(send, b"", more=False)
+                    await self._pulse.send(send, b"", more=False)
                     return
                 self._wake.clear()
                 self._is_waiting = True
@@ -223,19 +205,13 @@ class AnswerStream(Response):
             if self._backlog:
                 data = b"".join(self._backlog)
                 self._backlog.clear()
-                await self._send(send, data)
+                await self._pulse.send(send, data)
                 # Only now: what is on its way counts, too.
                 self._size = sum(map(len, self._backlog))
                 if self._turn.congested and self._size <= BEHIND_BYTES:
                     self._turn.hold(False)
-            elif self._is_due and not self._gone:
-                await self._send(send, ALIVE)
-
-    async def _send(self, send: Send, data: bytes, *, more: bool = True) -> None:
-        self._was_silent = self._is_due = False
-        self._began_sending = self._loop.time()
-        await send({"type": "http.response.body", "body": data, "more_body": more})
-        self._began_sending = None
+            elif self._pulse.is_due and not self._gone:
+                await self._pulse.send(send, ALIVE)
 
     async def _await_leaving(self, receive: Receive) -> None:
         await gone(receive)
