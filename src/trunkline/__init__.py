@@ -113,6 +113,7 @@ if TYPE_CHECKING:
         StorageExists,
         StorageMissing,
         StorageNameInUse,
+        StoreUnavailable,
         ToolError,
         TooLong,
         TooManySteps,
@@ -237,6 +238,7 @@ __all__ = [
     "StorageExists",
     "StorageMissing",
     "StorageNameInUse",
+    "StoreUnavailable",
     "SyncAgent",
     "SyncTryll",
     "SyncVoice",
@@ -295,8 +297,8 @@ _HOMES = {
         "FixedParameter Forbidden GraphError InternalError LocalProtocolError MissingKey Mistyped ModelError "
         "ModelNotFetched NoEmbeddingModel NoLanguageModel NoModel NoRecognizer NoSpace NoVoice NodeFailed NotListening "
         "OutsideStorage ProtocolError ProviderError RemoteProtocolError SessionDamaged SessionExists SessionHeld "
-        "SessionNotFound StorageError StorageExists StorageMissing StorageNameInUse TooLong TooManySteps ToolError "
-        "UnknownAgent UnknownCall UnknownNode Unsupported UtteranceTooLong WrongStorage"
+        "SessionNotFound StorageError StorageExists StorageMissing StorageNameInUse StoreUnavailable TooLong "
+        "TooManySteps ToolError UnknownAgent UnknownCall UnknownNode Unsupported UtteranceTooLong WrongStorage"
     ),
     "trunkline.core.ids": "new_id",
     "trunkline.core.log": "EventLog MemoryLog SessionInfo SessionStore",

@@ -46,6 +46,7 @@ async def test_what_a_role_does_not_allow_is_forbidden_and_says_which_does(tmp_p
                 lambda kept, own: asyncio.to_thread(kept.check_may_ask),
                 lambda kept, own: kept.open(FAKE),
                 lambda kept, own: own.submit(UserMessage("Hello")),
+                lambda kept, own: kept.fork("s", to_ask=True),
                 lambda kept, own: asyncio.to_thread(own.stop),
                 lambda kept, own: own.keep_file("a.txt", b"a"),
                 lambda kept, own: own.configure(SetOptions({"effort": "low"})),

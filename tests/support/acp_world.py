@@ -130,7 +130,7 @@ class MemoryKeeper:
     async def read(self, session_id: str) -> Iterator[Envelope | Gap]:
         return self.held[session_id][2].read()
 
-    async def fork(self, session_id: str, at: int | None = None) -> KnownSession:
+    async def fork(self, session_id: str, at: int | None = None, *, to_ask: bool = False) -> KnownSession:
         _, known, old = self.held[session_id]
         log = MemoryLog(new_id())
         for item in old.read():

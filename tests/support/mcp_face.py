@@ -204,7 +204,7 @@ class FaceKeeper:
     async def read(self, session_id: str) -> Iterator[Envelope | Gap]:
         return iter(tuple(self.held[session_id][2].read()))
 
-    async def fork(self, session_id: str, at: int | None = None) -> KnownSession:
+    async def fork(self, session_id: str, at: int | None = None, *, to_ask: bool = False) -> KnownSession:
         raise NotImplementedError
 
     async def remove(self, session_id: str) -> None:

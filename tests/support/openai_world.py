@@ -162,7 +162,7 @@ class FakeKeeper:
             raise SessionNotFound(f"There is no session `{session_id}`.")
         return iter(list(self._sessions[session_id][2].read()))
 
-    async def fork(self, session_id: str, at: int | None = None) -> KnownSession:
+    async def fork(self, session_id: str, at: int | None = None, *, to_ask: bool = False) -> KnownSession:
         _, agent, log = self._sessions[session_id]
         made = MemoryLog(new_id())
         for item in log.read():

@@ -322,7 +322,7 @@ class OwnSessions:
             own.session.flush()
         return (await asyncio.to_thread(self._store.peek, session_id)).records
 
-    async def fork(self, session_id: str, at: int | None = None) -> KnownSession:
+    async def fork(self, session_id: str, at: int | None = None, *, to_ask: bool = False) -> KnownSession:
         from trunkline.exchange.forked_events import fork_point, forked
         from trunkline.store.copying import copy
 

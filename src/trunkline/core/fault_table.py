@@ -79,6 +79,7 @@ TABLE: dict[str, WireForm] = {
     "utterance_too_long": WireForm("protocol_error", False, 1, 413, 4105, -32603),
     "unknown_call": WireForm("protocol_error", False, 1, 404, 5002, -32602),
     "forbidden": WireForm("config_error", False, 1, 403, 5002, -32603),
+    "unavailable": WireForm("internal_error", True, 1, 503, 4001, -32603),
     "cancelled": WireForm("internal_error", False, 130, 499, 4001, -32800),
     "internal": WireForm("internal_error", False, 1, 500, 4001, -32603),
 }

@@ -45,6 +45,7 @@
     │       └── NotListening, UtteranceTooLong
     ├── UnknownCall              no such tool call is waiting for an answer
     ├── Forbidden                the client's role does not allow it
+    ├── StoreUnavailable         what sessions are kept in does not answer now
     ├── Cancelled                the user stopped it
     └── InternalError            a bug in Trunkline
 
@@ -420,6 +421,12 @@ class Forbidden(Fault):
     """The client's role does not allow it."""
 
     kind = "forbidden"
+
+
+class StoreUnavailable(Fault):
+    """What sessions are kept in does not answer now, such as a database."""
+
+    kind = "unavailable"
 
 
 class Cancelled(Fault):

@@ -179,8 +179,10 @@ class SessionKeeper(Protocol):
             SessionNotFound: there is none.
         """
 
-    async def fork(self, session_id: str, at: int | None = None) -> KnownSession:
+    async def fork(self, session_id: str, at: int | None = None, *, to_ask: bool = False) -> KnownSession:
         """A new session with the events of another one up to and including number `at`; by default all of them.
+
+        `to_ask`: the client has a message for it. Whoever may read the one and open another may do that.
 
         Raises:
             SessionNotFound: there is none.

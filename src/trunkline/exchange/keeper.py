@@ -1,20 +1,22 @@
 """The sessions of an exchange, as the faces to the world see them: for one client, with that client's role.
 
 What a role allows is as in the HTTP API: an observer lists and reads, a talker opens, says and stops, an approver
-answers, an admin sets the mode and removes.
+answers, an admin sets the mode and removes. A database that does not answer is `StoreUnavailable`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from trunkline.base.vocabulary import Mode
 from trunkline.core.agent import AddHistory, Capabilities, Change, Decision, SetOptions, UseClient
 from trunkline.core.events import Envelope, Gap, UserMessage
-from trunkline.core.faults import Fault, Forbidden, SessionNotFound
+from trunkline.core.faults import Fault, Forbidden, SessionNotFound, StoreUnavailable
 from trunkline.core.ids import checked
 from trunkline.core.keeper import LISTED, KnownSession, OfferedAgent, Removed, When
 from trunkline.core.session import Session
@@ -29,7 +31,29 @@ from trunkline.exchange.settings import Role
 from trunkline.exchange.switchboard import Switchboard
 from trunkline.store.database import DatabaseGone
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 logger = logging.getLogger(__name__)
+
+#: When to try again while the database does not answer, in seconds.
+GONE_SECONDS = 5
+
+
+def _reached(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Tell that the database does not answer as a fault: every face has a form for those."""
+
+    @wraps(work)
+    async def reached(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await work(*args, **kwargs)
+        except DatabaseGone as error:
+            logger.warning("the database does not answer: %s", error)
+            fault = StoreUnavailable("The database does not answer.", hint="Try again later.")
+            fault.retry_after = GONE_SECONDS
+            raise fault from error
+
+    return reached
 
 
 class ExchangeKeeper:
@@ -86,6 +110,7 @@ class ExchangeKeeper:
             return (await asyncio.wait_for(self._exchange.directory.find(agent).agent(), MAKING_SECONDS)).capabilities
         return None
 
+    @_reached
     async def open(
         self,
         agent: str,
@@ -107,6 +132,7 @@ class ExchangeKeeper:
                 await _removed(self.board, live.id)
             raise
 
+    @_reached
     async def join(self, session_id: str, *, removed: Removed = lambda: None) -> ExchangeSeat:
         self.allowed("observer")
         return await self._seated(checked(session_id), removed)
@@ -119,6 +145,7 @@ class ExchangeKeeper:
             live = await stack.enter_async_context(staying)
             return ExchangeSeat(self, live, self._person.name, live.row.workspace, stack.pop_all(), passing)
 
+    @_reached
     async def known(self, session_id: str) -> KnownSession | None:
         self.allowed("observer")
         row = await self.board.row(session_id)
@@ -127,6 +154,7 @@ class ExchangeKeeper:
         await self.board.awaited([session_id])
         return (await self._known([row]))[0]
 
+    @_reached
     async def sessions(
         self, agent: str | None = None, *, limit: int = LISTED, before: str | None = None
     ) -> Sequence[KnownSession]:
@@ -152,16 +180,19 @@ class ExchangeKeeper:
             raise SessionNotFound(f"There is no session `{session_id[:80]}` here.")
         return row
 
+    @_reached
     async def read(self, session_id: str) -> Iterator[Envelope | Gap]:
         self.allowed("observer")
         await self._row(session_id)
         await self.board.awaited([session_id])
         return self.board.peek(session_id).records
 
-    async def fork(self, session_id: str, at: int | None = None) -> KnownSession:
-        person = self.allowed("admin")
+    @_reached
+    async def fork(self, session_id: str, at: int | None = None, *, to_ask: bool = False) -> KnownSession:
+        person = self.allowed("talker" if to_ask else "admin")
         return (await self._known([await fork(self.board, session_id, at, person.name)]))[0]
 
+    @_reached
     async def remove(self, session_id: str) -> None:
         self.allowed("admin")
         await self.board.remove(session_id)
@@ -209,6 +240,7 @@ class ExchangeSeat:
         except Forbidden:
             return False
 
+    @_reached
     async def submit(self, message: UserMessage, when: When = "queue") -> int:
         person = self._keeper.allowed("talker")
         board = self._keeper.board

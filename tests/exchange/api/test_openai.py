@@ -14,6 +14,7 @@ from tests.support.openai_world import Caller, error_of
 from trunkline.core import events as core
 from trunkline.core.usage import Usage
 from trunkline.exchange.settings import AgentBudget
+from trunkline.store.database import DatabaseGone
 
 HELLO = [{"role": "user", "content": "Hello there"}]
 ASKED = core.ToolRequested("c1", "Bash", "exec", {"command": "ls"}, "Run ls")
@@ -143,15 +144,38 @@ async def test_an_agent_that_cannot_be_made_is_5xx_and_an_unknown_one_404(tmp_pa
         error_of(await net.get("/v1/nothing"), 404)
 
 
-@pytest.mark.parametrize("who", ["talker", "admin"])
-async def test_only_an_admin_may_forget_a_session_or_begin_a_second_branch(tmp_path: Path, who: str) -> None:
+@pytest.mark.parametrize("who", ["observer", "talker", "admin"])
+async def test_whoever_may_talk_may_follow_an_older_response_and_only_an_admin_forget_a_session(
+    tmp_path: Path, who: str
+) -> None:
     async with world(tmp_path) as net:
         await respond(net, "One", conversation="s1")
         await respond(net, "Two", conversation="s1")
-        allowed = 200 if who == "admin" else 403
         fork = await respond(net, "Three", who, previous_response_id="resp_1_s1")
-        assert fork.status_code == allowed, fork.text
-        assert (await net.ask("DELETE", "/v1/conversations/s1", who=who)).status_code == allowed
+        if who == "observer":
+            error_of(fork, 403)
+        else:
+            assert fork.status_code == 200, fork.text
+            assert fork.json()["conversation"]["id"] != "s1"
+        forgotten = await net.ask("DELETE", "/v1/conversations/s1", who=who)
+        assert forgotten.status_code == (200 if who == "admin" else 403)
+
+
+async def test_a_database_that_does_not_answer_is_a_503_in_openais_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world(tmp_path) as net:
+
+        async def gone(*args: object, **kwargs: object) -> None:
+            raise DatabaseGone("the disk is gone")
+
+        for name in ("open", "submit"):
+            with monkeypatch.context() as patch:
+                patch.setattr(net.exchange.switchboard, name, gone)
+                for refused in (await chat(net), await respond(net, "One", conversation="s1")):
+                    assert error_of(refused, 503)["code"] == "unavailable"
+                    assert refused.headers["retry-after"] == "5"
+                    assert "x-should-retry" not in refused.headers
 
 
 async def test_a_picture_is_a_file_of_the_session(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ async def _following(keeper: SessionKeeper, asked: AskedTurn, previous: str, rem
         if at is None:
             told = "That response is not complete yet, and others wait behind it already."
             raise OpenAIRefused(_CONFLICT, told, param="previous_response_id", code="response_in_progress")
-        forked = await keeper.fork(session, at)
+        forked = await keeper.fork(session, at, to_ask=True)
     finally:
         await asyncio.shield(seat.leave())
     return await keeper.join(forked.id, removed=removed)
