@@ -11,6 +11,7 @@ import argparse
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import click
@@ -136,11 +137,20 @@ def state_diagram() -> str:
     return "```mermaid\n" + "\n".join(lines) + "\n```\n"
 
 
-def ledger_table() -> str:
-    """The JSON stream's column of the ledger."""
+def ledger_overview() -> str:
+    """All columns of the ledger side by side."""
+    parts = []
+    for group, concepts in groupby(CONCEPTS, key=lambda concept: concept.group):
+        rows = [(concept.name, *(WIRES[wire][concept.name].fate for wire in WIRES)) for concept in concepts]
+        parts.append(table((group, *WIRES), rows))
+    return "\n".join(parts)
+
+
+def ledger_table(wire: str = "jsonstream") -> str:
+    """A wire's column of the ledger."""
     rows = []
     for concept in CONCEPTS:
-        cell = WIRES["jsonstream"][concept.name]
+        cell = WIRES[wire][concept.name]
         lines = ", ".join(f"`{line}`" for line in cell.lines)
         how = f"{lines}: {cell.how}" if lines else cell.how
         rows.append((concept.name, concept.what, cell.fate, how + (f". **Lost:** {cell.lost}" if cell.lost else "")))
@@ -415,6 +425,8 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "capabilities": capability_table,
     "states": state_diagram,
     "ledger": ledger_table,
+    "ledger-overview": ledger_overview,
+    **{f"ledger-{wire}": partial(ledger_table, wire) for wire in WIRES if wire != "jsonstream"},
     "matrix": matrix_tables,
     "matrix-agents": lambda: table(("agent", "in the exchange's file"), AGENTS.items()),
     "matrix-ways": lambda: table(("way in", "what it is"), WAYS.items()),

@@ -287,7 +287,7 @@ def test_the_readme_begins_with_who_it_is_for_and_a_command_that_each_can_try() 
     assert second.startswith("The exchange")
     tries = [row[2].strip("`") for row in rows(first_screen) if row[2].startswith("`")]
     assert len(first_screen.splitlines()) <= 30
-    assert len(tries) == 7
+    assert len(tries) == 8
     for command in map(shlex.split, tries):
         assert command[0] == "trunkline"
         group: click.Command = app

@@ -12,7 +12,7 @@ CELLS: Mapping[str, Cell] = {
     "TurnStarted": degraded(
         "the message, to the others in the session and when it is loaded", "who has sent it", "user_message_chunk"
     ),
-    "Steered": degraded("as a message of the user", "that the turn goes on with it", "user_message_chunk"),
+    "Steered": degraded("as a message of the user", "that it joined the turn in progress", "user_message_chunk"),
     "TextDelta": carried("one update each", "agent_message_chunk"),
     "ThinkingDelta": carried("one update each", "agent_thought_chunk"),
     "ToolRequested": degraded(
@@ -35,11 +35,11 @@ CELLS: Mapping[str, Cell] = {
     "Plan": carried("the whole plan each time", "plan"),
     "Audio": degraded("a block of audio in the answer", "clients that cannot play raw samples", "agent_message_chunk"),
     "Extension": degraded(
-        "commands and the model's window, where an agent tells of them", "all other kinds", "usage_update"
+        "commands and the model's window, where an agent reports them", "all other kinds", "usage_update"
     ),
     "Extension (mcp_ready)": refused("the protocol has no update for it"),
     "SessionIdentified": refused("the client knows the session by our id"),
-    "Failed": carried("the prompt's error, with its kind; in a turn that goes on, a paragraph", "session/prompt"),
+    "Failed": carried("the prompt's error, with its kind; in a turn that continues, a paragraph", "session/prompt"),
     "TurnEnded": carried("the answer to the prompt, with its `stopReason` and usage", "session/prompt"),
     "ModeChanged": carried("also if another client has changed it", "current_mode_update"),
     "Granted": refused("the client granted it and knows"),
@@ -55,7 +55,7 @@ CELLS: Mapping[str, Cell] = {
     "images in": carried("blocks of the type `image`, if the model can see", "session/prompt"),
     "images out": carried("a block of the type `image` in the call's content", "tool_call_update"),
     "speech in": refused("no agent hears what is only attached; `promptCapabilities` says so"),
-    "cancel": carried("the prompt is answered `cancelled`; prompts of other clients go on", "session/cancel"),
+    "cancel": carried("the prompt is answered `cancelled`; prompts of other clients continue", "session/cancel"),
     "busy": carried("prompts wait in order", "session/prompt"),
     "faults": carried("JSON-RPC's code, the words, and in `data` the kind and whether to try again", "session/prompt"),
     "outcome": degraded("`stopReason`, or an error", "unknown looks like an error", "session/prompt"),

@@ -61,7 +61,7 @@ CELLS: Mapping[str, Cell] = {
     "faults": degraded("a sentence for models and people", "the kind, and whether to try again", "result"),
     "outcome": carried("`outcome`; all but success are errors", "result"),
     "usage of a turn": carried("`usage`", "result"),
-    "usage in total": refused("results tell of their own turn"),
+    "usage in total": refused("results are about their own turn"),
     "liveness": carried("progress every ten seconds, and the server answers in the meantime", "notifications/progress"),
     "approve once": degraded("`approve once` in the form", _ASKED, "elicitation/create"),
     "approve always": degraded("`approve always` in the form", _ASKED, "elicitation/create"),
@@ -79,7 +79,7 @@ CELLS: Mapping[str, Cell] = {
     ),
     "sequence numbers": degraded("progress only grows, and turns have numbers", "those of events", "read_session"),
     "several watchers": degraded(
-        "on an exchange everybody may read, and go on with a session", "being told of news", "read_session"
+        "on an exchange everybody may read and continue a session", "being told of news", "read_session"
     ),
     "capabilities": degraded("the agent's description, in the tool's", "what it can do", "tools/list"),
     "workspace": degraded("the flag `--workspace` of the server; on an exchange, the agent's", _SERVER_SAYS),

@@ -68,7 +68,7 @@ CELLS: Mapping[str, Cell] = {
         "the first is an addition; the end of the connection also does it", "CancelTurnRequest", "DestroyAgentRequest"
     ),
     "busy": degraded(
-        "refused with 3004; the turn goes on", "the message: the client has to send it again", "ErrorResponse"
+        "refused with 3004; the turn continues", "the message: the client has to send it again", "ErrorResponse"
     ),
     "faults": degraded(
         "a number, and a sentence for people",
