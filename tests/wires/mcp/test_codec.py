@@ -52,6 +52,20 @@ def test_what_is_no_message_is_told_so(line: bytes, code: int, request_id: int |
     assert (found.code, found.id) == (code, request_id)
 
 
+@pytest.mark.parametrize(
+    "answer", [b'"result":null', b'"result":[1]', b'"error":"no"', b'"error":{"code":"1"}', b'"error":null']
+)
+def test_an_answer_that_says_nothing_is_an_error_for_whoever_waits_for_it(answer: bytes) -> None:
+    found = only(b'{"jsonrpc":"2.0","id":1,' + answer + b"}")
+    assert isinstance(found, dict)
+    assert found["id"] == 1
+    assert found["error"]["code"] == INVALID_REQUEST
+
+
+def test_an_answer_may_say_that_there_is_no_error_and_leave_out_the_version() -> None:
+    assert only(b'{"id":1,"result":{"a":1},"error":null}') == {"jsonrpc": "2.0", "id": 1, "result": {"a": 1}}
+
+
 def test_empty_lines_are_nothing_and_the_last_line_needs_no_end() -> None:
     decoder = LineDecoder()
     assert decoder.feed(b'\n \r\n{"jsonrpc":"2.0",') == []

@@ -146,21 +146,24 @@ async def test_a_stream_is_taken_up_only_by_its_own_session(face: ServedFace, we
 
 
 @pytest.mark.parametrize(
-    ("body", "status"),
+    ("body", "status", "code"),
     [
-        (b"nonsense", 400),
-        (b"\xff\xfe", 400),
-        (b"[]", 400),
-        (b'{"jsonrpc":"2.0","id":1}', 400),
-        (b"[" * 100_000, 400),
-        (b" " * (codec.MAX_LINE + 1), 413),
+        (b"nonsense", 400, codec.PARSE_ERROR),
+        (b"\xff\xfe", 400, codec.PARSE_ERROR),
+        (b"[]", 400, codec.INVALID_REQUEST),
+        (b"7", 400, codec.INVALID_REQUEST),
+        (b'{"jsonrpc":"2.0","id":1}', 400, codec.INVALID_REQUEST),
+        (b"[" * 100_000, 400, codec.PARSE_ERROR),
+        (b" " * (codec.MAX_LINE + 1), 413, codec.INVALID_REQUEST),
     ],
 )
-async def test_what_is_no_message_is_refused(
-    face: ServedFace, web: httpx.AsyncClient, body: bytes, status: int
+async def test_what_is_no_message_is_refused_in_the_form_of_the_protocol(
+    face: ServedFace, web: httpx.AsyncClient, body: bytes, status: int, code: int
 ) -> None:
     headers = await begun(web, face)
-    assert (await web.post(face.url, content=body, headers=headers)).status_code == status
+    answer = await web.post(face.url, content=body, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert "\n" not in answer.json()["error"]["message"]
     assert (await web.post(face.url, json=request("ping", 9), headers=headers)).status_code == 200
 
 
@@ -175,6 +178,29 @@ async def test_requests_without_a_session_or_with_a_version_that_nobody_knows_ar
         400,
         406,
     )
+
+
+async def test_a_body_of_another_type_is_refused_in_the_form_of_the_protocol(
+    face: ServedFace, web: httpx.AsyncClient
+) -> None:
+    headers = await begun(web, face) | {"Content-Type": "text/plain"}
+    answer = await web.post(face.url, content=json.dumps(request("ping", 1)), headers=headers)
+    assert answer.status_code == 415
+    assert "Content-Type" in answer.json()["error"]["message"]
+
+
+async def test_a_client_that_goes_away_in_the_middle_of_its_body_is_nothing_to_tell_of(
+    face: ServedFace, web: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    headers = await begun(web, face)
+    _, writer = await asyncio.open_connection("127.0.0.1", httpx.URL(face.url).port)
+    lines = [f"{name}: {value}" for name, value in {**headers, "Host": "127.0.0.1", "Content-Length": "100"}.items()]
+    writer.write("\r\n".join(["POST /mcp HTTP/1.1", *lines, "", "{"]).encode())
+    await writer.drain()
+    writer.close()
+    await writer.wait_closed()
+    assert (await web.post(face.url, json=request("ping", 9), headers=headers)).status_code == 200
+    assert not caplog.records
 
 
 async def test_lone_surrogates_break_nothing(face: ServedFace, web: httpx.AsyncClient) -> None:

@@ -41,9 +41,9 @@ class Connection:
         self.send(method, request, **params)
         return await self.answer(request)
 
-    async def begin(self) -> None:
+    async def begin(self, **capabilities: Any) -> None:
         info = {"name": "test", "version": "1"}
-        await self.ask("initialize", 0, protocolVersion="2025-06-18", capabilities={}, clientInfo=info)
+        await self.ask("initialize", 0, protocolVersion="2025-06-18", capabilities=capabilities, clientInfo=info)
         self.send("notifications/initialized")
 
     async def close(self) -> None:
@@ -168,3 +168,14 @@ async def test_lone_surrogates_come_through(connection: Connection) -> None:
     connection.send("tools/call", 1, name="ask_echo", arguments={"message": "a \ud800"})
     answer = await connection.answer(1)
     assert "You said: a" in answer["result"]["content"][0]["text"]
+
+
+@pytest.mark.parametrize("answer", ['"result":null', '"result":["approve once"]', '"error":"no"'])
+async def test_a_question_whose_answer_says_nothing_is_denied(connection: Connection, answer: str) -> None:
+    await connection.begin(elicitation={})
+    connection.send("tools/call", 1, name="ask_echo", arguments={"message": "tool"})
+    await until(lambda: any(each.get("method") == "elicitation/create" for each in connection.output.messages))
+    asked = next(each for each in connection.output.messages if each.get("method") == "elicitation/create")
+    connection.lines.feed(f'{{"jsonrpc":"2.0","id":{json.dumps(asked["id"])},{answer}}}\n'.encode())
+    result = (await connection.answer(1))["result"]
+    assert "cannot be asked" in result["structuredContent"]["text"]

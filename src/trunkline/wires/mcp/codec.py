@@ -57,28 +57,28 @@ class LineDecoder:
     def _decoded(self, line: bytes | OverlongLine) -> dict[str, Any] | BrokenMessage:
         if isinstance(line, OverlongLine):
             return BrokenMessage(PARSE_ERROR, f"A message must not be longer than {self._max_line} bytes.")
-        try:
-            value = jsontext.loads(line, max_values=MAX_VALUES)
-        except ValueError as error:
-            return BrokenMessage(PARSE_ERROR, f"This is not JSON: {error}.")
-        return checked(value)
+        return decode(line)
 
 
-def checked(value: Any) -> dict[str, Any] | BrokenMessage:
-    """A request, a notification or a response; or what is wrong with it."""
+def decode(data: bytes) -> dict[str, Any] | BrokenMessage:
+    """One message: a request, a notification or a response; or what is wrong with it."""
+    try:
+        value = jsontext.loads(data, max_values=MAX_VALUES)
+    except ValueError as error:
+        return BrokenMessage(PARSE_ERROR, f"This is not JSON: {error}.")
     if isinstance(value, list):
-        return BrokenMessage(INVALID_REQUEST, "Batches are not supported: send one message per line.")
+        return BrokenMessage(INVALID_REQUEST, "Batches are not supported: send one message at a time.")
     if not isinstance(value, dict):
         return BrokenMessage(INVALID_REQUEST, "A message must be an object.")
     given = value.get("id")
     known = given if _is_id(given) else None
+    if "method" not in value and ("result" in value or "error" in value):
+        return _response(value, known)
     if value.get("jsonrpc") != "2.0":
         return BrokenMessage(INVALID_REQUEST, 'A message must have `"jsonrpc": "2.0"`.', known)
-    if "id" in value and known is None and not ("error" in value and given is None):
+    if "id" in value and known is None:
         return BrokenMessage(INVALID_REQUEST, "`id` must be a string or an integer.")
     if "method" not in value:
-        if ("result" in value or "error" in value) and "id" in value:
-            return value
         return BrokenMessage(INVALID_REQUEST, "`method` is missing.", known)
     if not isinstance(value["method"], str):
         return BrokenMessage(INVALID_REQUEST, "`method` must be a string.", known)
@@ -87,15 +87,34 @@ def checked(value: Any) -> dict[str, Any] | BrokenMessage:
     return value
 
 
+def _response(value: dict[str, Any], id: RequestId | None) -> dict[str, Any] | BrokenMessage:
+    """An answer to a request of ours. One that says nothing is an error, so that nobody waits for it for ever."""
+    if value.get("error", "") is None and "result" in value:
+        # Strictly, that is not allowed; and clear.
+        value = {key: each for key, each in value.items() if key != "error"}
+    error = value.get("error")
+    is_error = isinstance(error, dict) and type(error.get("code")) is int and isinstance(error.get("message"), str)
+    if id is None:
+        # Of something that the client could not read.
+        return value if is_error else BrokenMessage(INVALID_REQUEST, "`id` must be a string or an integer.")
+    if is_error or ("error" not in value and isinstance(value["result"], dict)):
+        return value | {"jsonrpc": "2.0"}
+    return {"jsonrpc": "2.0", "id": id, "error": {"code": INVALID_REQUEST, "message": "The answer says nothing."}}
+
+
 def encode(message: dict[str, Any]) -> bytes:
     """A message as a line."""
     return jsontext.dumps(message) + b"\n"
 
 
-def encode_error(broken: BrokenMessage) -> bytes:
+def error_message(broken: BrokenMessage) -> dict[str, Any]:
     """The answer to something that is no message."""
-    error = {"code": broken.code, "message": broken.message}
-    return encode({"jsonrpc": "2.0", "id": broken.id, "error": error})
+    return {"jsonrpc": "2.0", "id": broken.id, "error": {"code": broken.code, "message": broken.message}}
+
+
+def encode_error(broken: BrokenMessage) -> bytes:
+    """That answer as a line."""
+    return encode(error_message(broken))
 
 
 def _is_id(value: Any) -> bool:

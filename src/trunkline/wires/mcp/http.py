@@ -13,8 +13,11 @@ from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import JSONRPCMessage
-from starlette.types import Receive, Scope, Send
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message, Receive, Scope, Send
 
+from trunkline.base.asgi_answers import JSON, Refused, answer
+from trunkline.base.asgi_body import bounded_body
 from trunkline.core.faults import InternalError
 from trunkline.wires.mcp import codec
 from trunkline.wires.mcp.offer import Offer
@@ -26,6 +29,8 @@ IDLE_SECONDS = 30 * 60
 MOST_SESSIONS = 1000
 #: Messages of one MCP session that are kept for a client that lost its connection.
 REPLAYED = 256
+#: How long a body may take.
+BODY_SECONDS = 30.0
 #: How soon a client whose stream has ended comes back, if it listens to that.
 RETRY_MILLISECONDS = 1000
 
@@ -67,6 +72,19 @@ class McpHttp:
         """Answer a request of a client."""
         if self._ending.is_set():
             raise InternalError("The server is ending.")
+        if scope["method"] == "POST":
+            status, headers = 400, {}
+            try:
+                message = await _message(Request(scope, receive))
+            except Refused as refused:
+                status, headers = refused.status, refused.headers
+                message = codec.BrokenMessage(codec.INVALID_REQUEST, f"{refused.message}.")
+            except ClientDisconnect:
+                return
+            if isinstance(message, codec.BrokenMessage):
+                await answer(codec.error_message(message), status, headers)(scope, receive, send)
+                return
+            receive = _again(message, receive)
         # The SDK refuses an MCP session to everybody but the user who began it, as if there were none.
         token = AccessToken(token="", client_id=client.who, scopes=[])
         await self._manager.asgi_app({**scope, "user": AuthenticatedUser(token), _CLIENT: client}, receive, send)
@@ -77,6 +95,33 @@ class McpHttp:
             if self._started is not None and not self._started.done():
                 self._started.set_result(None)
             await self._ending.wait()
+
+
+async def _message(request: Request) -> bytes | codec.BrokenMessage:
+    """The message that a request is. Looked at here: what is none must be told so by JSON-RPC's own numbers.
+
+    Raises:
+        Refused: it is of another type, is too large, or did not arrive.
+        ClientDisconnect: nobody waits for an answer.
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+        raise Refused(415, f"Send `Content-Type: {JSON}`")
+    body = await bounded_body(request, codec.MAX_LINE, BODY_SECONDS)
+    message = codec.decode(body)
+    if isinstance(message, codec.BrokenMessage):
+        return message
+    # An answer that says nothing has become an error.
+    return codec.encode(message) if "error" in message else body
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """A body that was read, to be read again; then whatever comes."""
+    rest: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_again() -> Message:
+        return rest.pop() if rest else await receive()
+
+    return receive_again
 
 
 def _client_of(context: Context) -> Client:
