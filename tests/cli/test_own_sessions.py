@@ -298,6 +298,13 @@ async def test_the_end_of_the_process_ends_what_is_open_or_being_opened_and_noth
     assert info.id == "open"
 
 
+async def test_a_model_of_this_machine_that_is_named_is_offered_once() -> None:
+    async with own_sessions("model:mock", "echo", models=True) as keeper:
+        offered = [(each.name, each.is_model) for each in await keeper.agents()]
+        assert offered[:2] == [("model:mock", True), ("echo", False)]
+        assert len(offered) == len(set(offered))
+
+
 async def test_the_models_of_this_machine_answer_where_they_are_offered() -> None:
     async with own_sessions("echo", models=True) as keeper:
         offered = {each.name: each.is_model for each in await keeper.agents()}

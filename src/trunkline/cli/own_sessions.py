@@ -94,7 +94,9 @@ class OwnSessions:
     async def agents(self) -> Sequence[OfferedAgent]:
         offered = [OfferedAgent(name, capabilities=self._capabilities.get(name)) for name in self._names]
         if self._models:
-            offered += await asyncio.to_thread(_models_here)
+            models = {model.name: model for model in await asyncio.to_thread(_models_here)}
+            named = [agent.replace(is_model=models.pop(agent.name, None) is not None) for agent in offered]
+            offered = [*named, *models.values()]
         return offered
 
     async def capabilities_of(self, agent: str) -> Capabilities | None:

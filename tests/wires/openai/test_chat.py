@@ -222,6 +222,19 @@ async def test_a_turn_whose_text_was_cut_is_stopped() -> None:
         assert caller.events[-2]["choices"][0]["finish_reason"] == "stop"
 
 
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [("length", "length"), ("max_turns", "length"), ("refusal", "content_filter"), ("tired", "stop"), (5, "stop")],
+)
+async def test_why_an_answer_ended_is_told_in_openais_words(told: Any, reason: str) -> None:
+    async with openai_world() as world:
+        caller = world.call("chat/completions", {"stream": True})
+        await until(lambda: world.keeper.fakes and world.fake.busy)
+        world.fake.say(core.Extension(core.FINISH, {"reason": told}), core.TurnEnded("success"))
+        await caller.whole()
+        assert caller.events[-2]["choices"][0]["finish_reason"] == reason
+
+
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
 async def test_max_tokens_cuts_an_agents_text_at_four_characters_for_each(name: str) -> None:
     limit: dict[str, Any] = {name: 2}

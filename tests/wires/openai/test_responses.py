@@ -199,6 +199,27 @@ async def test_a_stored_response_can_be_read_again_and_deleted() -> None:
         error_of(await world.get(f"responses/{other['id']}"), 404)
 
 
+@pytest.mark.parametrize(
+    ("limit", "said", "status"),
+    [({"stop": ["END"]}, "one ", "completed"), ({"max_output_tokens": 1}, "one ", "incomplete")],
+)
+async def test_an_answer_that_was_cut_is_the_same_when_it_is_read_again(
+    limit: dict[str, Any], said: str, status: str
+) -> None:
+    async with openai_world() as world:
+        caller = await asked(world, {"conversation": "s1", **limit}, core.TextDelta("one E"), core.TextDelta("ND two"))
+        answered = json.loads(caller.text)
+        assert (answered["status"], text_of(answered)) == (status, said)
+        await world.keeper.seats[0].session.at_rest()
+        again = (await world.get("responses/resp_1_s1")).json()
+        for name in ("status", "output", "error", "incomplete_details"):
+            assert again[name] == answered[name]
+        items = (await world.get("conversations/s1/items")).json()["data"]
+        assert items[0]["content"] == answered["output"][0]["content"]
+        found = error_of(await world.ask("POST", "responses/resp_1_s1/cancel"), 400)
+        assert found["code"] == "response_not_cancellable"
+
+
 async def test_a_response_in_the_background_goes_on_alone_and_can_be_cancelled() -> None:
     async with openai_world() as world:
         begun = (await world.respond("One", FAKE, background=True, conversation="s1")).json()

@@ -7,6 +7,9 @@ from typing import Literal
 
 from trunkline.wires.openai.messages import TOKEN_CHARS
 
+#: Responses whose stop sequences and lengths are remembered.
+MOST_CUTS = 10_000
+
 
 class AnswerCutter:
     """Takes text in pieces, and gives what may be said of it. What may be the beginning of a sequence is held back."""
@@ -45,6 +48,24 @@ class AnswerCutter:
             text, self.cut = text[: self._left], "length"
         self._left -= len(text)
         return text
+
+
+class AskedCuts:
+    """Where the answers of responses were to be cut: their logs have what the agent said. The oldest are forgotten."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, tuple[Sequence[str], int | None]] = {}
+
+    def keep(self, id: str, stops: Sequence[str], max_tokens: int | None) -> None:
+        """Of one more response."""
+        self._asked[id] = (stops, max_tokens)
+        if len(self._asked) > MOST_CUTS:
+            del self._asked[next(iter(self._asked))]
+
+    def cutter(self, id: str) -> AnswerCutter | None:
+        """What cuts a response's answer once more; None if nothing does."""
+        asked = self._asked.get(id)
+        return None if asked is None else AnswerCutter(*asked)
 
 
 def _begun(text: str, stop: str) -> int:

@@ -28,7 +28,7 @@ from trunkline.wires.openai import stored
 from trunkline.wires.openai.asking import ask, is_model, refused_of
 from trunkline.wires.openai.bodies import json_params
 from trunkline.wires.openai.chat import ChatWriter, read_chat
-from trunkline.wires.openai.cutting import AnswerCutter
+from trunkline.wires.openai.cutting import AnswerCutter, AskedCuts
 from trunkline.wires.openai.errors import RETRY_HEADER, OpenAIRefused, bad, members, unknown_model, unsupported
 from trunkline.wires.openai.messages import MAX_BODY, SESSION_HEADER, AskedTurn
 from trunkline.wires.openai.responses import read_response
@@ -56,6 +56,7 @@ class OpenAIApplication:
         self._turns = OpenTurns()
         self._began = int(time.time())
         self._empty: dict[str, Mapping[str, Any]] = {}
+        self._cuts = AskedCuts()
         handlers: dict[Any, Any] = {
             Refused: _refused,
             Fault: _faulty,
@@ -152,6 +153,8 @@ class OpenAIApplication:
         cutter = None
         if not is_model(asked.model) and (asked.stop or asked.max_tokens is not None):
             cutter = AnswerCutter(asked.stop, asked.max_tokens)
+            if isinstance(writer, ResponsesWriter) and not asked.is_passing:
+                self._cuts.keep(writer.id, asked.stop, asked.max_tokens)
         teller = TurnTeller(writer, cutter)
         headers = session_headers(None if asked.is_passing else turn.seat.session.id, writer.id)
         self._turns.add(turn)
@@ -179,14 +182,14 @@ class OpenAIApplication:
     async def _response(self, request: Request) -> Response:
         if request.query_params.get("stream") == "true":
             raise unsupported("stream", "A response cannot be streamed again. Leave `stream` out.")
-        found = await stored.find(self._asking(request), request.path_params["id"])
+        found = await stored.find(self._asking(request), request.path_params["id"], self._cuts)
         return answer(found.members(), headers=session_headers(found.session, request.path_params["id"]))
 
     async def _delete_response(self, request: Request) -> Response:
         return answer(await stored.delete(self._asking(request), request.path_params["id"]))
 
     async def _cancel(self, request: Request) -> Response:
-        return answer(await stored.cancel(self._asking(request), request.path_params["id"]))
+        return answer(await stored.cancel(self._asking(request), request.path_params["id"], self._cuts))
 
     async def _input_items(self, request: Request) -> Response:
         return answer(await stored.input_items(self._asking(request), request.path_params["id"]))
@@ -231,7 +234,7 @@ class OpenAIApplication:
         keeper = self._asking(request)
         if id in self._empty and await keeper.known(id) is None:
             return answer(stored.listed([]))
-        return answer(await stored.conversation_items(keeper, id))
+        return answer(await stored.conversation_items(keeper, id, self._cuts))
 
 
 def _methods(path: str, **endpoints: _Endpoint) -> Route:

@@ -11,6 +11,7 @@ from trunkline.core.events import Envelope, Event, Gap, TurnStarted, UserMessage
 from trunkline.core.faults import SessionNotFound
 from trunkline.core.keeper import KnownSession, SessionKeeper
 from trunkline.wires.openai.codec import split_id, split_item_id
+from trunkline.wires.openai.cutting import AskedCuts
 from trunkline.wires.openai.errors import OpenAIRefused, bad
 from trunkline.wires.openai.messages import REFERENCE, EarlierMessage
 from trunkline.wires.openai.responses import echoed
@@ -25,13 +26,15 @@ MOST_ITEMS = 100
 
 _MILLISECONDS = 1000
 _CONFLICT, _NOT_FOUND = 409, 404
+_NO_CUTS = AskedCuts()
 
 
 class StoredTurn:
     """What the log has of one turn."""
 
-    def __init__(self, session: str, number: int, agent: str) -> None:
+    def __init__(self, session: str, number: int, agent: str, cuts: AskedCuts) -> None:
         self.session = session
+        self._cuts = cuts
         self.number = number
         self.agent = agent
         self.events: list[Event] = []
@@ -64,7 +67,7 @@ class StoredTurn:
             streams=False,
             clock=lambda: self.ended_at,
         )
-        teller = TurnTeller(writer)
+        teller = TurnTeller(writer, self._cuts.cutter(writer.id))
         for event in self.events:
             teller.tell(event)
         if not self.events:
@@ -82,7 +85,7 @@ def no_conversation(id: str) -> OpenAIRefused:
     return OpenAIRefused(_NOT_FOUND, f"Conversation with id '{id[:80]}' not found.", param="conversation_id")
 
 
-async def find(keeper: SessionKeeper, id: str) -> StoredTurn:
+async def find(keeper: SessionKeeper, id: str, cuts: AskedCuts = _NO_CUTS) -> StoredTurn:
     """The turn that a response's id names; one that waits for its turn has no events yet.
 
     Raises:
@@ -92,7 +95,7 @@ async def find(keeper: SessionKeeper, id: str) -> StoredTurn:
     known = await keeper.known(place[0]) if place is not None else None
     if place is None or known is None:
         raise no_response(id)
-    found = StoredTurn(*place, known.agent)
+    found = StoredTurn(*place, known.agent, cuts)
     try:
         records = await keeper.read(place[0])
         await asyncio.to_thread(found.read, records)
@@ -142,7 +145,7 @@ async def dereferenced(keeper: SessionKeeper, before: Sequence[EarlierMessage]) 
     return tuple(found)
 
 
-async def cancel(keeper: SessionKeeper, id: str) -> dict[str, Any]:
+async def cancel(keeper: SessionKeeper, id: str, cuts: AskedCuts) -> dict[str, Any]:
     """Stop the turn that a response's id names, whether it runs or waits.
 
     Raises:
@@ -171,7 +174,7 @@ async def cancel(keeper: SessionKeeper, id: str) -> dict[str, Any]:
     finally:
         turn.number = 0
         await asyncio.shield(turn.leave())
-    found = (await find(keeper, id)).members(waiting="cancelled")
+    found = (await find(keeper, id, cuts)).members(waiting="cancelled")
     if found["status"] in ("completed", "failed", "incomplete"):
         raise bad("response_id", "That response is complete: it cannot be cancelled.", "response_not_cancellable")
     return found
@@ -197,7 +200,7 @@ async def input_items(keeper: SessionKeeper, id: str) -> Mapping[str, Any]:
     return listed([_user_item(found.message, found.number, found.session)] if found.message is not None else [])
 
 
-async def conversation_items(keeper: SessionKeeper, session: str) -> Mapping[str, Any]:
+async def conversation_items(keeper: SessionKeeper, session: str, cuts: AskedCuts) -> Mapping[str, Any]:
     """What was said in a session, newest first, as far as one list goes."""
     try:
         records = await keeper.read(session)
@@ -210,7 +213,7 @@ async def conversation_items(keeper: SessionKeeper, session: str) -> Mapping[str
         turns: dict[int, StoredTurn] = {}
         for item in records:
             if isinstance(item, Envelope) and item.turn:
-                turn = turns.setdefault(item.turn, StoredTurn(session, item.turn, agent))
+                turn = turns.setdefault(item.turn, StoredTurn(session, item.turn, agent, cuts))
                 turn.read(iter((item,)))
                 if len(turns) > MOST_ITEMS:
                     del turns[min(turns)]

@@ -17,13 +17,15 @@ from trunkline.core.usage import Usage
 from trunkline.wires.openai.cutting import AnswerCutter
 from trunkline.wires.openai.errors import STOPPED, OpenAIRefused, of_failed_turn
 
-#: What plain models say: a tool of the client's is to be called; and why the answer ended.
+#: What plain models say: a tool of the client's is to be called.
 CLIENT_TOOL_CALL = "client_tool_call"
-FINISH = "finish"
 
 UNANSWERED = "The agent could not answer and did not say why."
 #: How much of a call's arguments is told: enough to recognise it.
 SHOWN_ARGUMENTS = 300
+
+#: What an agent says of the end of its answer, as OpenAI calls it. That tools are to be called shows in the calls.
+_FINISHES = {"length": "length", "max_turns": "length", "refusal": "content_filter"}
 
 _APART = "\n\n"
 
@@ -139,8 +141,8 @@ class TurnTeller:
     def _extension(self, name: str, data: Any) -> bytes:
         if name == CLIENT_TOOL_CALL:
             return self._writer.call(str(data.get("id")), str(data.get("name")), str(data.get("arguments")))
-        if name == FINISH and isinstance(reason := data.get("reason"), str):
-            self._finish = reason
+        if name == core.FINISH:
+            self._finish = _FINISHES.get(str(data.get("reason")), self._finish)
         return b""
 
     def _end(self, ended: core.TurnEnded) -> bytes:
