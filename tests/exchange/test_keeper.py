@@ -245,6 +245,8 @@ async def test_a_client_that_leaves_in_the_middle_ends_the_turn_of_its_passing_s
         watched = seat.session.subscribe()
         await seat.submit(UserMessage("Hello"))
         await until(lambda: running.fake.busy)
+        with pytest.raises(AgentBusy):
+            await seat.submit(UserMessage("Now or never"), "reject")
         await seat.leave()
         shown = [item async for item in watched if isinstance(item, Envelope)]
         assert [each.event.outcome for each in shown if isinstance(each.event, TurnEnded)] == ["cancelled"]

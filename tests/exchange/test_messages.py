@@ -53,6 +53,12 @@ async def test_an_id_is_a_sessions_own_and_taken_once(database: Database) -> Non
         await messages.take("gone", UserMessage("four", id="m"), 0)
 
 
+async def test_a_message_that_is_taken_notes_that_its_session_was_used(database: Database) -> None:
+    await Messages(database, lambda: NOON + 5).take("s1", UserMessage("one"), 0)
+    rows = {row.id: row.updated_at for row in await SessionRows(database).list(None, 10, None)}
+    assert rows == {"s1": NOON + 5, "s2": NOON}
+
+
 async def test_one_that_was_refused_after_all_can_be_sent_again(database: Database) -> None:
     messages = Messages(database, lambda: NOON)
     taken = await messages.take("s1", UserMessage("one", id="m"), 0)
