@@ -9,6 +9,7 @@ from tests.support.fake_agent import FakeAgent
 from trunkline.core.approvals import Policy
 from trunkline.core.events import Envelope, Event, ToolJudged, ToolRequested, ToolStarted, TurnEnded, UserMessage
 from trunkline.core.log import MemoryLog
+from trunkline.core.recorder import Recorder
 from trunkline.core.session import Session
 
 
@@ -49,3 +50,17 @@ async def test_what_the_policy_decides_is_shown_to_those_alone_who_want_it() -> 
     public = [type(item.event) for item in session.read(0, session.shown) if isinstance(item, Envelope)]
     assert public == other.shown
     await session.close()
+
+
+async def test_what_is_held_behind_the_end_of_a_turn_is_shown_to_nobody_else_either() -> None:
+    recorder = Recorder(MemoryLog("s1"), None, lambda: 0.0, None)
+    curious, other = Watcher(sees_judged=True), Watcher()
+    recorder.sinks += [curious, other]
+    recorder.emit(1, ToolJudged("c1", "Bash", "exec", {}, "", "allow"))
+    recorder.emit(1, TurnEnded("success"))
+    recorder.emit(2, ToolJudged("c2", "Bash", "exec", {}, "", "allow"))
+    recorder.flush()
+    assert (curious.shown, other.shown) == ([ToolJudged], [])
+    await recorder.shown()
+    assert curious.shown == [ToolJudged, TurnEnded, ToolJudged]
+    assert other.shown == [TurnEnded]
