@@ -11,7 +11,7 @@ import pytest
 
 from tests.agents.helpers import MemoryJournal, play, request, text_of
 from trunkline.agents import plain_options, registry
-from trunkline.agents.plain_model import NO_RESULT, PlainConversation, PlainModel
+from trunkline.agents.plain_model import MOST_COMING, NO_RESULT, PlainConversation, PlainModel
 from trunkline.core.agent import AddHistory, AddMcpServer, Meter, SetOptions
 from trunkline.core.events import Event, Extension, Failed, TextDelta, ThinkingDelta, TurnEnded, UserMessage
 from trunkline.core.faults import BudgetExceeded, ConfigError, ProviderError, SessionDamaged, Unsupported
@@ -372,6 +372,29 @@ async def test_a_spent_budget_is_told_and_what_is_used_is_counted() -> None:
     failed, _ = await play(conversation, "b")
     assert isinstance(failed, Failed)
     assert failed.kind == "budget"
+
+
+async def test_what_is_said_for_a_message_is_taken_up_with_it_and_not_before() -> None:
+    model = ScriptedModel(*said("yes"))
+    talk = with_model(model)
+    for number in (1, 2):
+        await talk.configure(SetOptions({"instructions": f"Rule {number}.", "seed": number}, f"m{number}"))
+    with pytest.raises(ConfigError):
+        await talk.configure(SetOptions({"seed": "x"}, "m2"))
+    for id in ("m1", "m2", None):
+        assert [event async for event in talk.turn(UserMessage("hi", id=id))]
+    assert [asked.system for asked in model.asked] == ["Rule 1.", "Rule 2.", "Rule 2."]
+    assert [asked.options and asked.options.seed for asked in model.asked] == [1, 2, 2]
+
+
+async def test_of_messages_that_never_come_no_more_is_kept_than_anybody_sends_ahead() -> None:
+    model = ScriptedModel(*said("yes"))
+    talk = with_model(model)
+    for number in range(MOST_COMING + 1):
+        await talk.configure(SetOptions({"seed": number}, f"m{number}"))
+    for number in (0, 1):
+        assert [event async for event in talk.turn(UserMessage("hi", id=f"m{number}"))]
+    assert [asked.options and asked.options.seed for asked in model.asked] == [None, 1]
 
 
 async def test_history_from_before_comes_first_and_tool_servers_are_refused() -> None:

@@ -10,6 +10,8 @@ Who talks to it may say before a turn, with `SetOptions` (see `agents.plain_opti
 - `messages`: a conversation that takes the place of this one's;
 - `tool_outputs`: what became of the calls that the model made last.
 
+Said for one message (`SetOptions.message`), they are taken up with it: those before it were said with others.
+
 The next message follows them; an empty one adds nothing, if there is something to answer. A tool that the model calls
 is not run here: the turn says `Extension("client_tool_call", {"id", "name", "arguments"})` for it and ends. An answer
 that did not simply come to its end says so: `Extension("finish", {"reason": "length" | "tool_calls"})`.
@@ -19,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -48,6 +50,8 @@ PREFIX = "model:"
 CLIENT_TOOL_CALL = "client_tool_call"
 #: Where a client went on without saying what became of a call. Servers refuse calls without a result.
 NO_RESULT = "(There is no result.)"
+#: Messages that wait with options of their own: more than anybody sends ahead. The oldest were withdrawn.
+MOST_COMING = 256
 
 _SYSTEM = "system"
 
@@ -118,6 +122,8 @@ class PlainConversation(StreamedConversation):
         self._model = model
         self._kept = kept
         self._options = PlainOptions(instructions=request.instructions or "")
+        self._coming: dict[str, Callable[[], None]] = {}
+        """What is taken up with messages that wait, by their ids."""
         self._before = list(request.history)
         self._system = ""
         self._messages: list[Message] = []
@@ -144,12 +150,21 @@ class PlainConversation(StreamedConversation):
             options = changed(self._options, said)
             brought = conversation(said["messages"]) if said.get("messages") is not None else None
             results = outputs(said["tool_outputs"]) if said.get("tool_outputs") is not None else ()
+
+            def take_up() -> None:
+                self._options = options
+                if brought is not None:
+                    self._replace(*brought)
+                for message in results:
+                    self._add(message)
+
             # Only now: a change that is refused changes nothing.
-            self._options = options
-            if brought is not None:
-                self._replace(*brought)
-            for message in results:
-                self._add(message)
+            if not change.message:
+                take_up()
+                return
+            self._coming[change.message] = take_up
+            if len(self._coming) > MOST_COMING:
+                del self._coming[next(iter(self._coming))]
 
     async def close(self) -> None:
         if self._closed:
@@ -189,6 +204,8 @@ class PlainConversation(StreamedConversation):
     # Turns
 
     async def _work(self, message: UserMessage, tell: TurnStream) -> TurnEnded:
+        if (take_up := self._coming.pop(message.id or "", None)) is not None:
+            take_up()
         options = self._options
         said: list[str] = []
         tell.usage = Usage()

@@ -64,6 +64,9 @@ class SetOptions(Change):
     """Options by name, such as `model` or `thinking`."""
 
     options: Mapping[str, Any]
+    message: str = ""
+    """The id of a message that is submitted next: plain models, whose clients say it with each, take them up with that
+    one. Empty: at once."""
 
 
 class SetMode(Change):

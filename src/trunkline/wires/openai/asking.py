@@ -55,9 +55,10 @@ async def ask(keeper: SessionKeeper, asked: AskedTurn) -> AnsweringTurn:
     try:
         seat = await _take_seat(keeper, asked, removed)
         turn = AnsweringTurn(seat, shared=keeper.is_shared)
-        await _tell_first(turn, asked)
+        message_id = new_id()
+        await _tell_first(turn, asked, message_id)
         paths = tuple([await seat.keep_file(name, data) for name, data in brought])
-        await turn.submit(UserMessage(asked.text or "", paths, id=new_id(), sender=seat.client or None))
+        await turn.submit(UserMessage(asked.text or "", paths, id=message_id, sender=seat.client or None))
     except BaseException:
         if turn is not None:
             await asyncio.shield(turn.leave())
@@ -147,7 +148,7 @@ def _end_of(records: Iterator[Envelope | Gap], turn: int) -> int | None:
     return None
 
 
-async def _tell_first(turn: AnsweringTurn, asked: AskedTurn) -> None:
+async def _tell_first(turn: AnsweringTurn, asked: AskedTurn, message_id: str) -> None:
     """What comes before the message: the earlier conversation, where the session does not know it, and options.
 
     Raises:
@@ -157,7 +158,7 @@ async def _tell_first(turn: AnsweringTurn, asked: AskedTurn) -> None:
     is_new = session.latest == 0
     if is_model(asked.model):
         try:
-            await turn.seat.configure(SetOptions(_model_options(asked, is_new=is_new)))
+            await turn.seat.configure(SetOptions(_model_options(asked, is_new=is_new), message_id))
         except ConfigError as fault:
             raise bad(_param_of(fault), str(fault)) from None
         return
