@@ -1,4 +1,4 @@
-"""The four walks of `docs/explanation/architecture.md` are taken: each function is called, in the order told."""
+"""The walks of `docs/explanation/architecture.md` are taken: each function is called, in the order told."""
 
 from __future__ import annotations
 
@@ -16,9 +16,13 @@ import pytest
 
 import trunkline
 from tests.network.world import world
+from tests.support.attached import exchange
 from tests.support.chat_bridge import DONE, Stage
 from tests.support.fake_model import FakeModel, call, calls, words
 from tests.support.host import Host
+from tests.support.ledger_agents import USE, scripted
+from tests.support.ledger_faces import AcpWay
+from tests.support.ledger_ways import AGENT
 from tests.support.tryll_served import served
 from trunkline.agents.coder.agent import Coder
 from trunkline.agents.coder.settings import CoderSettings
@@ -122,11 +126,20 @@ async def a_tryll_frame(folder: Path, found: Walked) -> None:
             await peer.turn()
 
 
+async def a_prompt(folder: Path, found: Walked) -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        editor = AcpWay(folder, monkeypatch)
+        async with exchange(folder, **{AGENT: scripted(folder)}) as running, editor.inside(running):
+            with found.watching():
+                await editor.ask(USE)
+
+
 WALKS: dict[str, Callable[[Path, Walked], Any]] = {
     "A JSON line": a_json_line,
     "A chat message": a_chat_message,
     "A signed POST": a_signed_post,
     "A Tryll frame": a_tryll_frame,
+    "A prompt in an editor": a_prompt,
 }
 
 
