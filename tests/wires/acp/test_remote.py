@@ -197,10 +197,12 @@ async def test_a_quiet_stream_shows_that_it_is_alive(monkeypatch: pytest.MonkeyP
 
 
 async def test_a_connection_that_nobody_uses_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_http, "IDLE_SECONDS", 0.05)
     async with far_agent() as far, browser(far) as client, browser(far) as reader:
         await reader.initialize()
         await reader.listen()
+        # Only now: until it is read, on a busy machine, more time than this may pass.
+        monkeypatch.setattr(remote_http, "IDLE_SECONDS", 0.01)
+        await reader.post("_any", {}, 1)
         await client.initialize()
         await until(lambda: far.agents[1].closed)
         assert problem(await client.post("session/new", NEW, 1))[0] == 404

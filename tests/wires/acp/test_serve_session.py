@@ -16,6 +16,7 @@ from trunkline.core.events import (
     Extension,
     Failed,
     Notice,
+    Outcome,
     Plan,
     PlanEntry,
     Progress,
@@ -135,9 +136,10 @@ async def test_why_a_turn_ended_is_told(it: AcpWorld, events: list[Any], finish:
     assert (await result(it.client, prompt))["stopReason"] == reason
 
 
-async def test_a_failed_turn_is_an_error_with_the_words_of_the_fault(it: AcpWorld) -> None:
+@pytest.mark.parametrize("outcome", ["error", "unknown"])
+async def test_a_failed_turn_is_an_error_with_the_words_of_the_fault(it: AcpWorld, outcome: Outcome) -> None:
     _, prompt = await begun(it)
-    it.fake.say(TextDelta("I "), Failed("provider", "Overloaded.", retryable=True), TurnEnded("error"))
+    it.fake.say(TextDelta("I "), Failed("provider", "Overloaded.", retryable=True), TurnEnded(outcome))
     error = (await it.client.answer(prompt))["error"]
     assert error == {"code": -32603, "message": "Overloaded.", "data": {"kind": "provider", "retryable": True}}
     assert "Overloaded" not in str(it.client.updates())

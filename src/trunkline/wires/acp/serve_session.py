@@ -358,7 +358,9 @@ class SeatedSession:
 
     def _end_turn(self, event: core.TurnEnded, *, replay: bool) -> None:
         own, self._own = self._own, None
-        failure = next(reversed(self._failures), None) if event.outcome == "error" else None
+        # One that nobody knows the end of, as after a crash, has its reason, too.
+        failed_with = event.outcome in ("error", "unknown")
+        failure = next(reversed(self._failures), None) if failed_with else None
         is_answered = own is not None and not own.cancelled and self._finish is None
         for failed in self._failures:
             if failed is not failure or not is_answered:
