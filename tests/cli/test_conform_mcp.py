@@ -83,3 +83,21 @@ def test_the_checks_are_told_without_a_server() -> None:
     listed = json.loads(conform("--list", "--json").stdout)
     assert listed[0]["id"] == "mcp.init.answer"
     assert {"id", "tier", "section", "requirement"} == set(listed[0])
+
+
+def test_without_a_target_both_kinds_of_it_are_named() -> None:
+    done = conform()
+    assert done.exit_code == 2
+    assert "after `--`, or the URL of a server" in done.stderr
+
+
+@pytest.mark.process
+def test_a_server_that_ends_at_once_is_told_of_with_its_last_words(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.py"
+    broken.write_text("import sys\nsys.exit('there is no such module')\n")
+    done = conform("--only", "mcp.init.answer", "--only", "mcp.ping.answer", "--", sys.executable, str(broken))
+    first, second, *_ = done.stdout.splitlines()
+    assert "the server exited with status 1 (it said: there is no such module)" in first
+    assert second.split("  ")[-1].strip() == "`mcp.init.answer` failed"
+    alone = conform("--only", "mcp.ping.answer", "--", sys.executable, str(broken))
+    assert "(it said: there is no such module)" in alone.stdout

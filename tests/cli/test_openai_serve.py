@@ -115,6 +115,7 @@ def test_web_pages_and_foreign_names_are_refused_in_openais_form() -> None:
         (["--agent", "coder", "--provider", "mock", "--allow", "Reed"], 1, "--allow"),
         (["--agent", "echo", "--mode", "wild"], 2, "--mode"),
         (["--nonsense"], 2, "--help"),
+        (["echo"], 2, "named with `--agent`"),
     ],
 )
 def test_what_cannot_work_is_told_at_the_start(arguments: list[str], code: int, said: str) -> None:

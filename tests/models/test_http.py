@@ -148,6 +148,16 @@ async def test_a_refused_key_is_named_by_its_variable_and_never_shown(form: Form
         assert KEY not in str(error) + repr(error) + error.message
 
 
+async def test_a_key_that_was_not_sent_is_not_said_to_be_wrong() -> None:
+    async with StubProvider(lambda request: Reply([b"{}"], status=401)) as stub:
+        model = make(ModelSettings("openai", "m", None, stub.url))
+        assert isinstance(model, HttpModel)
+        error = await failure(model)
+        await model.close()
+        assert "Set `OPENAI_API_KEY`" in str(error)
+        assert "does not accept it" not in str(error)
+
+
 async def test_trying_again_has_an_end(form: Format) -> None:
     async with StubProvider(lambda request: Reply([b"{}"], status=500)) as stub:
         model = make(ModelSettings(form.provider, "m", KEY, stub.url))

@@ -68,7 +68,7 @@ class CatalogModels:
         if not named:
             raise missing(
                 f"There is no model `{name[:80]}` that is {_WHAT[kind]}.",
-                hint=f"Those there are: {', '.join(f'`{entry.name}`' for entry in entries)}.",
+                hint=f"Name one of these: {', '.join(f'`{entry.name}`' for entry in entries)}.",
             )
         entry = named[0]
         if (lacks := lacking_engines([entry.engine])) is not None:

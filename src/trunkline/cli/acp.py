@@ -167,8 +167,8 @@ def _login(provider: str, variable: str) -> LoginMethod:
 
     told = EnvVarAuthMethod(
         f"env:{variable}",
-        f"Key of {provider}",
-        (AuthVariable(variable, f"Key of {provider}"),),
+        f"API key for {provider}",
+        (AuthVariable(variable, f"API key for {provider}"),),
         f"Set {variable} in the environment of `trunkline acp`, and start it again.",
     )
     return LoginMethod(told, lambda: None if os.environ.get(variable) else f"{variable} is not set. {told.description}")

@@ -42,6 +42,10 @@ class Parser(argparse.ArgumentParser):
         return action
 
     def error(self, message: str) -> NoReturn:
+        surplus = message.partition("unrecognized arguments: ")[2]
+        if surplus and not surplus.startswith("-") and any("--agent" in each.option_strings for each in self.actions):
+            # Some commands take the agent as their argument, so people try.
+            message += ". An agent is named with `--agent`"
         raise UsageError(message)
 
 

@@ -56,6 +56,8 @@ def command(
     from trunkline.conform.mcp.vocabulary import PROTOCOL_VERSION
 
     def trial() -> conform_run.Trial[Stage]:
+        if not target:
+            raise click.UsageError(f"Name the command to test after `--`, or the URL of a server: {_EXAMPLE}")
         url = target[0] if len(target) == 1 and target[0].startswith(("http://", "https://")) else None
         given = _pairs(headers)
         subject = Target(

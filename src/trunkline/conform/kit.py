@@ -227,7 +227,9 @@ class _Run(Generic[S]):
             gate = await self._play(self._suite.checks[self._suite.gate])
             results[gate.check.id] = gate
             if gate.verdict != "passed":
-                self._closed = f"`{gate.check.id}` {gate.verdict}: {gate.reason}"
+                # Its own reason stands once, where it can be seen, and not with every other check.
+                reason = "" if gate.check.id in self._wanted else f": {gate.reason}"
+                self._closed = f"`{gate.check.id}` {gate.verdict}{reason}"
         active = [check for check in checks if check.id not in self._judges and check.id not in results]
         async with asyncio.TaskGroup() as group:
             if self._judges and self._closed is None:

@@ -99,6 +99,12 @@ class RunningTarget:
         """What it wrote to standard error, the end of it if that was very much."""
         return self._errors.text()
 
+    @property
+    def how_it_ended(self) -> str:
+        """With which status, and the last line of its standard error; for people, once it has ended."""
+        last = self.stderr.rstrip().rsplit("\n", 1)[-1]
+        return f"exited with status {self.record.exit_code}" + (f" (it said: {last})" if last else "")
+
     def leftovers(self) -> list[int] | None:
         """Processes of its group that live although it has ended; None where the system does not tell."""
         if not HAS_PROC:

@@ -121,7 +121,9 @@ def keyed_service(
     return HttpService(
         secure=url.lower().startswith("https:"),
         hints={
-            401: f"Check `{variable}`: `{host}` does not accept it.",
+            401: f"Check `{variable}`: `{host}` does not accept it."
+            if key
+            else f"Set `{variable}`: `{host}` wants a key, and none was sent.",
             403: f"Check what the key in `{variable}` may do at `{host}`.",
             404: f"Check the model `{model}` and the base URL: `{url.partition('?')[0]}` was asked.",
         },

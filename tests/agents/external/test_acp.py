@@ -107,6 +107,12 @@ def test_it_is_an_agent() -> None:
     assert AcpAgent(["sh"]).problem() is None
 
 
+async def test_a_program_that_is_missing_is_told_with_how_to_get_it(tmp_path: Path) -> None:
+    missing = AcpAgent(["no-such-program"], hint="Install it with `npm`.")
+    with pytest.raises(ConfigError, match=r"no program `no-such-program` on `PATH`\. Install it with `npm`\."):
+        await missing.open(OpenRequest(session_id="s1", journal=Journal(), workspace=str(tmp_path)))
+
+
 async def test_a_message_is_answered_with_what_it_used(tmp_path: Path) -> None:
     async with opened(tmp_path) as conversation:
         events = await talk(conversation, "echo one two")

@@ -34,7 +34,16 @@ class OffersLittle(GoodServer):
             await super().route(method, path, body, send)
 
 
+class KnowsFewRoutes(OffersLittle):
+    """The same, on a framework whose own pages say what there is not."""
+
+    async def on_no_route(self, method: str, path: str, send: Send) -> None:
+        await self.start(send, 404, b"text/plain")
+        await send({"type": "http.response.body", "body": b"Not Found"})
+
+
 SERVERS: dict[str, type[GoodServer]] = {
+    "KnowsFewRoutes": KnowsFewRoutes,
     "GoodServer": GoodServer,
     "OffersLittle": OffersLittle,
     **{name: each.server for name, each in HABITS.items()},

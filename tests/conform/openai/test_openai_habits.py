@@ -61,6 +61,13 @@ async def test_what_a_server_does_not_offer_is_not_applicable() -> None:
     assert "--embeddings-model" in found["openai.embeddings.many"][1]
 
 
+async def test_a_route_that_there_is_not_is_not_offered_whatever_is_said_there() -> None:
+    async with serving() as address:
+        results = await results_of(address, "KnowsFewRoutes", "openai.embeddings.*", "openai.responses.answer")
+    assert {each.verdict for each in results} == {"not applicable"}
+    assert any("offers no `POST /embeddings`" in each.reason for each in results)
+
+
 async def test_without_a_key_nothing_is_said_of_keys() -> None:
     async with serving() as address:
         (result,) = await results_of(address, "OffersLittle", "openai.auth.wrong", key="")

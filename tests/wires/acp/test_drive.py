@@ -229,7 +229,7 @@ async def test_what_is_told_before_the_session_is_known_is_kept(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("habit", "fault", "told"),
     [
-        ("quits", AgentFailed, r"(?s)before it had answered `initialize`.*exit code 3.*there is no model here"),
+        ("quits", AgentFailed, r"(?s)ended before it answered `initialize`.*exit code 3.*there is no model here"),
         ("blurts", AgentFailed, r"(?s)exit code 1.*Error: it is not configured"),
         ("version:2", ConfigError, "speaks version 2"),
     ],

@@ -141,7 +141,7 @@ async def test_many_texts_are_as_good_as_few(client: httpx.AsyncClient) -> None:
         ({"dimensions": 5}, "dimensions", "vectors of 2 numbers"),
         ({"dimensions": 0}, "dimensions", "at least 1"),
         ({"model": None}, "model", "Missing required parameter"),
-        ({"model": "echo"}, "model", "is an agent and makes no embeddings"),
+        ({"model": "echo"}, "model", "`echo` is an agent and makes no embeddings. Get it with"),
         ({"model": "model:smollm2-135m"}, "model", "is a language model and makes no embeddings"),
         ({"model": "smollm2-135m"}, "model", "is a language model"),
     ],

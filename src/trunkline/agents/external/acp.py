@@ -45,7 +45,7 @@ from trunkline.core.agent import (
     SetOptions,
 )
 from trunkline.core.events import Event, Failed, Notice, Outcome, SessionIdentified, TurnEnded, UserMessage
-from trunkline.core.faults import AgentFailed, Fault, RemoteProtocolError, Unsupported
+from trunkline.core.faults import AgentFailed, ConfigError, Fault, RemoteProtocolError, Unsupported
 from trunkline.core.usage import NOTHING_USED, Usage
 from trunkline.wires.acp.codec import MAX_LINE, JsonRpcError
 from trunkline.wires.acp.drive import READY_SECONDS, AcpProgram, AcpPrompt, PermissionAsked
@@ -142,6 +142,9 @@ class AcpAgent:
 
     async def start(self, workspace: str) -> AcpProgram:
         """Start the program in a directory; see `AcpProgram.start`."""
+        if self._hint and (problem := self.problem()) is not None:
+            # Better than what the system says: how to get it.
+            raise ConfigError(problem)
         program = await AcpProgram.start(
             self._argv,
             cwd=workspace,

@@ -185,7 +185,7 @@ class AcpSubject:
     async def how_long(self, within: float) -> str:
         """For how long something was waited for, and whether the agent is still there."""
         code = await self.process.ended(0)
-        return f"within {within:g} s" if code is None else f"before the agent exited with status {code}"
+        return f"within {within:g} s" if code is None else f"before the agent {self.process.how_it_ended}"
 
 
 def updates_in(messages: Sequence[Mapping[str, Any]], session: str | None, *kinds: str) -> list[Mapping[str, Any]]:

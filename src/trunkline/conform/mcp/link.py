@@ -46,6 +46,11 @@ class McpLink:
         """Whether nothing more can come."""
         return False
 
+    @property
+    def ending(self) -> str:
+        """Why nothing more can come, for people."""
+        return "the connection ended"
+
     def hear(self, line: bytes) -> Any:
         """A message of the server, if it is one."""
         try:
@@ -99,8 +104,9 @@ class McpLink:
             Broken: it did not come.
         """
         if not await self.until(lambda: self.answer_to(id) is not None, within):
-            ended = "the connection ended" if self.is_over else f"nothing came within {within:g} s"
-            raise Broken(f"{what} was not answered: {ended}")
+            raise Broken(
+                f"{what} was not answered: {self.ending if self.is_over else f'nothing came within {within:g} s'}"
+            )
         found = self.answer_to(id)
         return found or {}
 
@@ -121,6 +127,10 @@ class StdioLink(McpLink):
     @property
     def is_over(self) -> bool:
         return self.record.exit_code is not None
+
+    @property
+    def ending(self) -> str:
+        return f"the server {self.process.how_it_ended}"
 
     async def close(self) -> None:
         await self.process.close()

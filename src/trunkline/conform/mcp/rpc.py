@@ -148,7 +148,8 @@ async def _told(stage: Stage, data: bytes, code: int, what: str) -> None:
     await link.until(lambda: any("error" in each for each in link.heard[since:]), stage.target.patience)
     codes = [each["error"].get("code") for each in link.heard[since:] if isinstance(each.get("error"), dict)]
     if code not in codes:
-        raise Broken(f"{what} was answered with the errors {short(codes)}, not with {code}")
+        told = f"answered with the errors {short(codes)}" if codes else "not answered with an error"
+        raise Broken(f"{what} was {told}; {code} is expected")
 
 
 @SUITE.check("mcp.rpc.parse-error", "SHOULD", "JSON-RPC")

@@ -18,7 +18,7 @@ _OK, _ACCEPTED, _BAD, _FORBIDDEN, _NOT_FOUND, _NOT_ALLOWED = 200, 202, 400, 403,
 async def _web(stage: Stage) -> HttpLink:
     link = await stage.ready()
     if not isinstance(link, HttpLink):
-        raise NotApplicable("the server is not on the web")
+        raise NotApplicable("the server is a command, not at a URL")
     return link
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from trunkline.conform.expect import expect, short
 from trunkline.conform.kit import NotApplicable
 from trunkline.conform.openai.answer import OpenAIAnswer, member
-from trunkline.conform.openai.scenes import MISSING, fine, refused
+from trunkline.conform.openai.scenes import MISSING, fine, offered, refused
 from trunkline.conform.openai.stage import Stage
 from trunkline.conform.openai.suite import SUITE
 
@@ -23,6 +23,9 @@ async def _embedded(stage: Stage, given: Any, **more: Any) -> OpenAIAnswer:
     """
     model = stage.target.embedder or await stage.model()
     answer = await stage.asking.ask("POST", "/embeddings", {"model": model, "input": given, **more})
+    if answer.member("error") is None:
+        # Not the model is missing then, but the whole route.
+        answer = offered(answer, "`POST /embeddings`")
     if answer.status in (*MISSING, 400):
         refused(answer, "embeddings", *MISSING, 400)
         raise NotApplicable(

@@ -322,7 +322,11 @@ class AcpProgram:
         except JsonRpcError as error:
             raise AgentFailed(f"`{self.name}` refuses to begin: {self.redacted(error.message)}") from error
         except AgentFailed as fault:
-            raise AgentFailed(f"Before it had answered `initialize`: {fault.message}", hint=fault.hint) from fault
+            if not self.ended.done():
+                raise
+            ending = self.ended.result()
+            hint = None if ending.last_words else "Check that this command speaks the Agent Client Protocol."
+            raise AgentFailed(f"`{self.name}` ended before it answered `initialize`: {ending}", hint=hint) from fault
         self._initialized = True
         version = self.about.protocol_version
         if version != PROTOCOL_VERSION:

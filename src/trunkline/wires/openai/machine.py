@@ -117,12 +117,13 @@ class MachineRoutes:
         try:
             return await asyncio.to_thread(self._machine.find, model, kind)
         except ModelError as missing:
-            told = str(missing)
+            problem = missing
         agents = {agent.name for agent in await keeper.agents()}
         if model in agents or f"{_MODEL}{model}" in agents:
             kinds = "a language model" if model not in agents or model.startswith(_MODEL) else "an agent"
-            raise bad("model", f"`{model[:80]}` is {kinds} and {_DOES[kind]}. {told}", "unsupported_model")
-        raise OpenAIRefused(_NOT_FOUND, told, param="model", code="model_not_found")
+            told = f"`{model[:80]}` is {kinds} and {_DOES[kind]}. {problem.hint or ''}"
+            raise bad("model", told.rstrip(), "unsupported_model")
+        raise OpenAIRefused(_NOT_FOUND, str(problem), param="model", code="model_not_found")
 
 
 async def _while_there(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
