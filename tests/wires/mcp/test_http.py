@@ -15,7 +15,7 @@ from tests.support.mcp_client import until
 from tests.support.mcp_fixture import ServedFace, served_face
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.agent import Approve
-from trunkline.wires.mcp import codec
+from trunkline.wires.mcp import codec, http_sessions
 from trunkline.wires.mcp.agents import AgentsOffer
 
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -222,4 +222,46 @@ async def test_the_end_is_not_held_up_by_those_who_wait() -> None:
         await asyncio.wait({asking})
         await offer.close()
         assert not face.keeper.held["s"][0].turn
+        await face.keeper.close()
+
+
+async def test_one_person_cannot_take_the_mcp_sessions_of_all(
+    face: ServedFace, web: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_sessions, "MOST_OF_ONE", 3)
+    anns = await begun(web, face, **{"X-Who": "ann"})
+    mine = [await begun(web, face) for _ in range(5)]
+    statuses = [(await web.post(face.url, json=request("ping", 1), headers=each)).status_code for each in (*mine, anns)]
+    assert statuses == [404, 404, 200, 200, 200, 200]
+
+
+async def test_an_mcp_session_in_use_is_not_ended_for_another_one(
+    face: ServedFace, web: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_sessions, "MOST_OF_ONE", 1)
+    headers = await begun(web, face)
+    call = request("tools/call", 1, name="ask_echo", arguments={"message": "wait", "session": "s"})
+    asking = asyncio.create_task(web.post(face.url, json=call, headers=headers))
+    await until(lambda: "s" in face.keeper.held and face.keeper.held["s"][0].turn)
+    info = {"name": "test", "version": "1"}
+    hello = request("initialize", 0, protocolVersion="2025-11-25", capabilities={}, clientInfo=info)
+    refused = await web.post(face.url, json=hello, headers=ACCEPT)
+    assert refused.status_code == 503
+    assert "in use" in refused.json()["error"]["message"]
+    assert (await web.delete(face.url, headers=headers)).status_code == 200
+    await asyncio.wait({asking})
+    await begun(web, face)
+
+
+async def test_whoever_waits_when_the_server_ends_is_told_so(web: httpx.AsyncClient) -> None:
+    offer = AgentsOffer()
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        async with served_face(offer) as face:
+            headers = await begun(web, face)
+            call = request("tools/call", 1, name="ask_echo", arguments={"message": "wait", "session": "s"})
+            asking = asyncio.create_task(web.post(face.url, json=call, headers=headers))
+            await until(lambda: "s" in face.keeper.held and face.keeper.held["s"][0].turn)
+            await offer.close()
+        (answer,) = events_of((await asking).text)
+        assert answer["result"]["structuredContent"]["outcome"] == "cancelled"
         await face.keeper.close()

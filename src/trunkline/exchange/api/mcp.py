@@ -55,7 +55,9 @@ class McpFace:
     async def close(self) -> None:
         """End every request and every MCP session, and stop what was being answered."""
         async with self._starting:
-            if self._http is not None:
-                await self._http.close()
-            if self._offer is not None:
-                await self._offer.close()
+            if self._http is None or self._offer is None:
+                return
+            self._http.end()
+            # First what is being answered: whoever waits for it is told that it was stopped.
+            await self._offer.close()
+            await self._http.close()

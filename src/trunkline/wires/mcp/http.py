@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -13,19 +15,20 @@ from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import JSONRPCMessage
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
 from trunkline.base.asgi_answers import JSON, Refused, answer
 from trunkline.base.asgi_body import bounded_body
 from trunkline.core.faults import InternalError
-from trunkline.wires.mcp import codec
+from trunkline.wires.mcp import codec, http_sessions
 from trunkline.wires.mcp.offer import Offer
 from trunkline.wires.mcp.serve import Client, Context, mcp_server
 
 #: After how long without a request an MCP session is forgotten. Its client begins a new one; conversations are kept.
 IDLE_SECONDS = 30 * 60
-#: MCP sessions at once. Each is a task and a few streams.
+#: MCP sessions at once, of all people. Each is a task and a few streams.
 MOST_SESSIONS = 1000
 #: Messages of one MCP session that are kept for a client that lost its connection.
 REPLAYED = 256
@@ -34,6 +37,11 @@ BODY_SECONDS = 30.0
 #: How soon a client whose stream has ended comes back, if it listens to that.
 RETRY_MILLISECONDS = 1000
 
+#: How long requests may take for their answers when the server ends: those that were stopped have them at once.
+LAST_ANSWER_SECONDS = 1.0
+
+_OK = 200
+_SESSION = "mcp-session-id"
 _CLIENT = "trunkline.mcp.client"
 
 
@@ -52,6 +60,10 @@ class McpHttp:
             max_request_body_size=codec.MAX_LINE,
             max_sessions=MOST_SESSIONS,
         )
+        self._shares = http_sessions.SessionShares()
+        self._under_way: set[asyncio.Future[None]] = set()
+        """Requests that will have an answer, unlike streams that are only listened to."""
+        self._is_ending = False
         self._ending = asyncio.Event()
         self._started: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
@@ -62,32 +74,95 @@ class McpHttp:
         self._task = asyncio.create_task(self._run(), name="MCP over HTTP")
         await asyncio.wait({self._started, self._task}, return_when=asyncio.FIRST_COMPLETED)
 
+    def end(self) -> None:
+        """Take no more requests. Those that are under way go on."""
+        self._is_ending = True
+
     async def close(self) -> None:
-        """End every request and every session."""
+        """End every request and every session. Requests whose answers are near have them."""
+        self.end()
+        if self._under_way:
+            await asyncio.wait(set(self._under_way), timeout=LAST_ANSWER_SECONDS)
         self._ending.set()
         if self._task is not None:
             await asyncio.wait({self._task})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, client: Client) -> None:
         """Answer a request of a client."""
-        if self._ending.is_set():
-            raise InternalError("The server is ending.")
-        if scope["method"] == "POST":
-            status, headers = 400, {}
-            try:
-                message = await _message(Request(scope, receive))
-            except Refused as refused:
-                status, headers = refused.status, refused.headers
-                message = codec.BrokenMessage(codec.INVALID_REQUEST, f"{refused.message}.")
-            except ClientDisconnect:
-                return
-            if isinstance(message, codec.BrokenMessage):
-                await answer(codec.error_message(message), status, headers)(scope, receive, send)
-                return
-            receive = _again(message, receive)
         # The SDK refuses an MCP session to everybody but the user who began it, as if there were none.
         token = AccessToken(token="", client_id=client.who, scopes=[])
-        await self._manager.asgi_app({**scope, "user": AuthenticatedUser(token), _CLIENT: client}, receive, send)
+        scope = {**scope, "user": AuthenticatedUser(token), _CLIENT: client}
+        request = Request(scope, receive)
+        try:
+            if self._is_ending:
+                raise Refused(503, "The server is ending. Try again when it runs again")
+            if request.method != "POST":
+                await self._pass_on(request, receive, send, client.who)
+                return
+            message, body = await _message(request)
+            with self._answering():
+                await self._take(request, message, _again(body, receive), send, client.who)
+        except Refused as refused:
+            broken = codec.BrokenMessage(codec.INVALID_REQUEST, f"{refused.message}.")
+            await answer(codec.error_message(broken), refused.status, refused.headers)(scope, receive, send)
+        except ClientDisconnect:
+            return
+
+    async def _take(
+        self, request: Request, message: dict[str, Any] | codec.BrokenMessage, receive: Receive, send: Send, who: str
+    ) -> None:
+        if isinstance(message, codec.BrokenMessage):
+            await answer(codec.error_message(message), 400)(request.scope, receive, send)
+        elif message.get("method") == "initialize" and _SESSION not in request.headers:
+            await self._begin(request, receive, send, who)
+        else:
+            await self._pass_on(request, receive, send, who)
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        mark = asyncio.get_running_loop().create_future()
+        self._under_way.add(mark)
+        try:
+            yield
+        finally:
+            self._under_way.discard(mark)
+            mark.set_result(None)
+
+    async def _begin(self, request: Request, receive: Receive, send: Send, who: str) -> None:
+        """A new MCP session, in the place of an old one if the person has too many."""
+        for session in self._shares.surplus(who):
+            await self._end_session(request.scope, session, who)
+        if self._shares.is_full(who):
+            raise Refused(
+                503, f"You have {http_sessions.MOST_OF_ONE} MCP sessions that are in use. End one of them first"
+            )
+        place = secrets.token_hex(8)
+        self._shares.begun(who, place)
+
+        async def watched(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] == _OK:
+                self._shares.begun(who, Headers(raw=message["headers"])[_SESSION])
+            await send(message)
+
+        try:
+            with self._shares.using(who, place):
+                await self._manager.asgi_app(request.scope, receive, watched)
+        finally:
+            self._shares.ended(who, place)
+
+    async def _pass_on(self, request: Request, receive: Receive, send: Send, who: str) -> None:
+        session = request.headers.get(_SESSION, "")
+        with self._shares.using(who, session):
+            await self._manager.asgi_app(request.scope, receive, send)
+        if request.method == "DELETE":
+            self._shares.ended(who, session)
+
+    async def _end_session(self, scope: Scope, session: str, who: str) -> None:
+        """End a session as its client would have."""
+        kept = [(name, value) for name, value in scope["headers"] if name in (b"host", b"accept", b"origin")]
+        headers = [*kept, (_SESSION.encode(), session.encode())]
+        request = Request({**scope, "method": "DELETE", "headers": headers}, _no_body)
+        await self._pass_on(request, _no_body, _unheard, who)
 
     async def _run(self) -> None:
         """The SDK wants its context to be entered and left by one task."""
@@ -97,8 +172,8 @@ class McpHttp:
             await self._ending.wait()
 
 
-async def _message(request: Request) -> bytes | codec.BrokenMessage:
-    """The message that a request is. Looked at here: what is none must be told so by JSON-RPC's own numbers.
+async def _message(request: Request) -> tuple[dict[str, Any] | codec.BrokenMessage, bytes]:
+    """The message that a request is, and its bytes. What is none must be told so by JSON-RPC's own numbers.
 
     Raises:
         Refused: it is of another type, is too large, or did not arrive.
@@ -108,10 +183,18 @@ async def _message(request: Request) -> bytes | codec.BrokenMessage:
         raise Refused(415, f"Send `Content-Type: {JSON}`")
     body = await bounded_body(request, codec.MAX_LINE, BODY_SECONDS)
     message = codec.decode(body)
-    if isinstance(message, codec.BrokenMessage):
-        return message
-    # An answer that says nothing has become an error.
-    return codec.encode(message) if "error" in message else body
+    if isinstance(message, dict) and "error" in message:
+        # An answer that says nothing has become one.
+        body = codec.encode(message)
+    return message, body
+
+
+async def _no_body() -> Message:
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+async def _unheard(message: Message) -> None:
+    pass
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
