@@ -25,7 +25,7 @@ MEMBERS = (
     "type", "index", "delta", "content_block", "message", "usage", "error", "stop_reason", "content", "text",
     "thinking", "signature", "partial_json", "id", "name", "input", "data", "choices", "finish_reason", "tool_calls",
     "function", "arguments", "reasoning", "reasoning_content", "refusal", "extra_content", "code", "input_tokens",
-    "prompt_tokens", "prompt_tokens_details", "cached_tokens",
+    "prompt_tokens", "prompt_tokens_details", "cached_tokens", "completion_tokens_details", "reasoning_tokens",
 )  # fmt: skip
 
 characters = st.characters(codec=None, categories=None)

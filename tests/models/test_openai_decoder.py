@@ -152,6 +152,14 @@ def test_another_way_to_count_cached_tokens_is_understood() -> None:
     assert decode([openai_chunk(finish="stop", usage=usage)])[1].usage == Usage(9, 1, 8)
 
 
+def test_tokens_of_reasoning_are_told_apart() -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 8, "completion_tokens_details": {"reasoning_tokens": 7}}
+    assert decode([openai_chunk(finish="stop", usage=usage)])[1].usage == Usage(9, 8, reasoning_tokens=7)
+    for odd in (None, 5, {}, {"reasoning_tokens": "many"}):
+        found = decode([openai_chunk(finish="stop", usage={**usage, "completion_tokens_details": odd})])[1].usage
+        assert found == Usage(9, 8)
+
+
 @pytest.mark.parametrize(
     ("finish", "stop"),
     [("stop", "end"), ("length", "max_tokens"), ("content_filter", "refusal"), ("tool_calls", "end"), ("odd", "end")],

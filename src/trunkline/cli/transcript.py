@@ -176,6 +176,7 @@ def tokens(usage: Usage | None) -> str:
         "output_tokens": "out",
         "cache_read_tokens": "read from the cache",
         "cache_write_tokens": "written to the cache",
+        "reasoning_tokens": "of reasoning",
     }
     known = [(getattr(usage, field), words) for field, words in names.items()]
     return "tokens: " + ", ".join(f"{count} {words}" for count, words in known if count is not None)

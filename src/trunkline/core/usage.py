@@ -12,6 +12,8 @@ class Usage(Value):
     output_tokens: int | None = None
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    """How many of the output's the model thought with and did not say, where it tells."""
 
     def __add__(self, other: Usage) -> Usage:
         """The sum of what is known; `None` only where neither side knows."""

@@ -60,7 +60,10 @@ class OpenAIDecoder:
         cached = _count(details, "cached_tokens") if isinstance(details, dict) else None
         if cached is None:
             cached = _count(usage, "prompt_cache_hit_tokens")
-        found = Usage(_count(usage, "prompt_tokens"), _count(usage, "completion_tokens"), cached)
+        details = usage.get("completion_tokens_details")
+        thought = _count(details, "reasoning_tokens") if isinstance(details, dict) else None
+        counts = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+        found = Usage(*counts, cached, reasoning_tokens=thought)
         return found if found.known else None
 
     def feed(self, event: Mapping[str, Any]) -> list[Chunk]:

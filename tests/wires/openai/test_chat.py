@@ -66,6 +66,18 @@ async def test_with_include_usage_the_last_chunk_has_the_usage_and_no_choices_an
     }  # fmt: skip
 
 
+async def test_tokens_of_reasoning_are_part_of_the_usage() -> None:
+    ended = core.TurnEnded("success", Usage(10, 8, reasoning_tokens=7))
+    *_, usage, _ = await streamed({"stream_options": {"include_usage": True}}, ended)
+    assert usage["usage"]["completion_tokens_details"] == {"reasoning_tokens": 7}
+    async with openai_world() as world:
+        caller = world.call("responses", {})
+        await until(lambda: world.keeper.fakes and world.fake.busy)
+        world.fake.say(ended)
+        await caller.whole()
+        assert '"output_tokens_details":{"reasoning_tokens":7}' in caller.text
+
+
 async def test_usage_that_nobody_knows_is_not_made_up() -> None:
     *_, usage, _ = await streamed({"stream_options": {"include_usage": True}}, core.TurnEnded("success"))
     assert (usage["choices"], usage["usage"]) == ([], None)

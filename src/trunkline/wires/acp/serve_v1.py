@@ -62,4 +62,5 @@ def _usage(usage: Usage) -> PromptUsage | None:
         usage.output_tokens or 0,
         cached_read_tokens=usage.cache_read_tokens,
         cached_write_tokens=usage.cache_write_tokens,
+        thought_tokens=usage.reasoning_tokens,
     )

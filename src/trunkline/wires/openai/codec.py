@@ -276,6 +276,8 @@ def chat_usage(usage: Usage | None) -> dict[str, Any] | None:
     }
     if usage.cache_read_tokens is not None:
         found["prompt_tokens_details"] = {"cached_tokens": usage.cache_read_tokens}
+    if usage.reasoning_tokens is not None:
+        found["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
     return found
 
 
@@ -288,6 +290,6 @@ def responses_usage(usage: Usage | None) -> dict[str, Any] | None:
         "input_tokens": usage.input_tokens,
         "input_tokens_details": details,
         "output_tokens": usage.output_tokens,
-        "output_tokens_details": {"reasoning_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
         "total_tokens": usage.input_tokens + usage.output_tokens,
     }
