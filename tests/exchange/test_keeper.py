@@ -26,8 +26,10 @@ from trunkline.core.faults import (
 from trunkline.core.keeper import Seat, SessionKeeper
 from trunkline.exchange.keeper import ExchangeKeeper
 from trunkline.exchange.people import LOCAL, People, Person
+from trunkline.exchange.session_rows import SessionRow, SessionRows
 from trunkline.exchange.settings import ROLES, Role
 from trunkline.exchange.switchboard import Switchboard
+from trunkline.store.database import DatabaseGone
 
 
 def keeper(running: World, role: Role = "admin") -> SessionKeeper:
@@ -236,6 +238,54 @@ async def test_of_a_session_for_one_turn_neither_messages_nor_visits_are_kept(tm
         assert found.turn == 1
         assert [act.what for act in await board.acts.of("p")] == []
         assert "joined" in [act.what for act in await board.acts.of("s")]
+
+
+async def test_a_session_for_one_turn_answers_before_its_row_is_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, insert = asyncio.Event(), SessionRows.insert
+
+    async def slow(rows: SessionRows, row: SessionRow, turns: int = 0) -> None:
+        await disk.wait()
+        await insert(rows, row, turns)
+
+    async with world(tmp_path) as running:
+        monkeypatch.setattr(SessionRows, "insert", slow)
+        kept = keeper(running)
+        seat = await kept.open(FAKE, passing=True)
+        await seat.submit(UserMessage("Hello"))
+        await until(lambda: running.fake.busy)
+        assert await kept.known(seat.session.id) is not None
+        assert await kept.sessions() == []
+        running.fake.say(TurnEnded("success"))
+        await seat.session.at_rest()
+        disk.set()
+        await running.exchange.switchboard.written()
+        assert [each.id for each in await kept.sessions()] == [seat.session.id]
+        assert [row["turns"] for row in await running.exchange.budgets.usage("agent") if row["agent"] == FAKE] == [1]
+        await seat.leave()
+        assert await kept.sessions() == []
+
+
+async def test_a_session_for_one_turn_whose_row_cannot_be_written_takes_no_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def gone(rows: SessionRows, row: SessionRow, turns: int = 0) -> None:
+        raise DatabaseGone("it is not there")
+
+    async with world(tmp_path) as running:
+        seat: Seat
+        with monkeypatch.context() as patch:
+            patch.setattr(SessionRows, "insert", gone)
+            seat = await keeper(running).open(FAKE, passing=True)
+            with pytest.raises(DatabaseGone):
+                await seat.submit(UserMessage("Hello"))
+        await running.exchange.switchboard.written()
+        await seat.submit(UserMessage("Hello again"))
+        await until(lambda: running.fake.busy)
+        assert [message.text for message in running.fake.heard] == ["Hello again"]
+        await seat.leave()
+        assert await keeper(running).sessions() == []
 
 
 async def test_a_client_that_leaves_in_the_middle_ends_the_turn_of_its_passing_session(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from trunkline.core.events import Failed, ToolAnswered, ToolRequested, UserMessa
 from trunkline.exchange.approvals import AlreadyDecided
 from trunkline.exchange.settings import AgentBudget
 from trunkline.exchange.switchboard import CANNOT_CONTINUE, CANNOT_RUN
+from trunkline.store.database import Transaction
 
 
 async def test_of_many_answers_exactly_one_wins_and_the_others_hear_whose(tmp_path: Path) -> None:
@@ -131,29 +132,27 @@ def test_a_turns_time_passes_while_the_agent_works_and_not_while_people_think(tm
     simulated.run(slow_people(tmp_path))
 
 
-async def test_a_turn_is_counted_as_begun_before_its_message_is_forgotten(
+async def test_a_turn_is_counted_as_begun_together_with_its_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Wherever the process dies, one of the two rows tells that there is something to do.
     world = World(tmp_path, agent=CommandedAgent())
     async with world.living() as life:
         live = await life.open()
-        order: list[str] = []
-        counted, begun = live.meter.turn_began, life.switchboard.messages.began
+        seen: list[object] = []
 
-        async def turn_began(turn: int) -> None:
-            await counted(turn)
-            order.append("counted")
+        def cut_off(tx: Transaction, session: str, turn: int, message: UserMessage) -> None:
+            seen.append(tx.one("SELECT begun FROM tally WHERE session = ?", (session,)))
+            raise RuntimeError("cut off")
 
-        async def began(session: str, turn: int, message: UserMessage) -> None:
-            order.append("begun")
-            await begun(session, turn, message)
-
-        monkeypatch.setattr(live.meter, "turn_began", turn_began)
-        monkeypatch.setattr(life.switchboard.messages, "began", began)
-        await life.say(live, "say hello")
+        monkeypatch.setattr("trunkline.exchange.live_session.begun", cut_off)
+        await life.say(live, "wait", "m1")
+        await live.written()
+        assert seen == [{"begun": 1}]
+        assert await life.switchboard._tallies.uncounted() == []
+        assert [each.message.id for each in await life.switchboard.messages.waiting("s1")] == ["m1"]
+        live.session.stop()
         await life.rest(live)
-        # Wherever the process dies, one of the two rows tells that there is something to do.
-        assert order == ["counted", "begun"]
 
 
 async def test_the_time_of_one_turn_does_not_end_the_next(tmp_path: Path) -> None:

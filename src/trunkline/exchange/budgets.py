@@ -219,8 +219,8 @@ class SessionMeter:
         """A turn is about to begin."""
         await self._database.write(lambda tx: tally.began(tx, self._session, turn))
 
-    async def turn_began(self, turn: int) -> None:
-        """A message is being answered, or refused."""
+    async def turn_began(self, turn: int, noted: Callable[[Transaction], None] = lambda tx: None) -> None:
+        """A message is being answered, or refused. `noted` writes what goes with that."""
         now = self._clock()
         admitted = self._admitted > 0
 
@@ -229,6 +229,7 @@ class SessionMeter:
             if admitted:
                 tx.execute("DELETE FROM turn_began WHERE agent = ? AND at <= ?", (self._agent, now - HOUR_MS))
                 tx.execute("INSERT INTO turn_began (agent, at) VALUES (?, ?)", (self._agent, now))
+            noted(tx)
 
         await self._database.write(write)
         # Only now: it is called again if the database does not answer.

@@ -111,7 +111,9 @@ class AgentEntry:
         Raises:
             ConfigError: it does not exist. The agent's own is expected to be created, and nothing is postponed.
         """
-        path, exists = await asyncio.to_thread(_looked_up, workspace or self.settings.workspace)
+        # Its own is looked at here, as the agent itself will do; somebody else's may be anywhere.
+        own = self.settings.workspace
+        path, exists = await asyncio.to_thread(_looked_up, workspace) if workspace else _looked_up(own)
         if not exists:
             fault = ConfigError(f"The workspace `{path}` is not a directory.", hint="Create it, or name another.")
             if not workspace:
@@ -122,7 +124,7 @@ class AgentEntry:
     async def health(self) -> tuple[bool, str]:
         """Whether it can be used, as far as is known, and its last error. Its workspace is looked at each time."""
         try:
-            await self.place(None)
+            await self.place(self.settings.workspace)
         except ConfigError as fault:
             return False, str(fault)
         return self.healthy, self.last_error

@@ -26,17 +26,17 @@ from trunkline.core.events import (
     UserMessage,
 )
 from trunkline.core.fault_kinds import of_kind
-from trunkline.core.faults import BudgetExceeded, Fault, SessionNotFound, UnknownCall
-from trunkline.core.keeper import Removed
+from trunkline.core.faults import AgentBusy, BudgetExceeded, Fault, SessionNotFound, UnknownCall
+from trunkline.core.keeper import Removed, When
 from trunkline.core.session import Session
 from trunkline.core.turns import State
 from trunkline.exchange.acts import Act, Acts
 from trunkline.exchange.approvals import AlreadyDecided, Approval, ApprovalStore, digest
 from trunkline.exchange.budgets import SessionMeter
 from trunkline.exchange.directory import AgentEntry
-from trunkline.exchange.messages import Messages, QueuedMessage
+from trunkline.exchange.messages import Messages, QueuedMessage, begun
 from trunkline.exchange.row_writer import RowWriter
-from trunkline.exchange.session_rows import SessionRow
+from trunkline.exchange.session_rows import BornRow, SessionRow
 
 #: Kinds of faults that are about the agent, not about the request.
 ILL = frozenset({"agent", "crashed", "timeout", "internal"})
@@ -83,6 +83,7 @@ class LiveSession:
         self._rows = RowWriter(session.id)
         self._done: list[Act] = []
         """What clients did and is not noted yet."""
+        self._born: BornRow | None = None
         self._asked = {request.call_id: digest(request) for request in session.waiting}
         """The calls that await a person, as they were shown: without secrets, unlike the agent's own."""
         self._clock: asyncio.TimerHandle | None = None
@@ -172,6 +173,24 @@ class LiveSession:
         await self.written()
         if isinstance(decision, Deny) and decision.reason:
             await self._approvals.explained(approval.id, decision.reason)
+
+    def follow(self, born: BornRow) -> None:
+        """Write no row before the session's own."""
+        self._born = born
+        if not born.is_written:
+            self._rows.write(born.written)
+
+    def check_free(self, when: When) -> None:
+        """See that one more message can be accepted.
+
+        Raises:
+            AgentBusy: a turn is in progress, and the message must not wait.
+            DatabaseGone: not even the session's own row could be written.
+        """
+        if when == "reject" and self.session.status is not State.IDLE:
+            raise AgentBusy("The agent is busy with another message.")
+        if self._born is not None:
+            self._born.check()
 
     async def written(self) -> None:
         """Wait until the rows reflect everything that has happened so far.
@@ -283,9 +302,8 @@ class LiveSession:
             self.entry.failed(self._fault)
 
     async def _began_turn(self, turn: int, message: UserMessage) -> None:
-        # In this order: wherever the process dies, one of the two rows tells that the turn has no end yet.
-        await self.meter.turn_began(turn)
-        await self._messages.began(self.id, turn, message)
+        # Together: wherever the process dies, one of the two rows tells that the turn has no end yet.
+        await self.meter.turn_began(turn, partial(begun, session=self.id, turn=turn, message=message))
 
     def _withdrawn(self, messages: Sequence[UserMessage]) -> None:
         """They waited, and are not answered: not after a restart, either."""

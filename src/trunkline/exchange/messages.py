@@ -95,10 +95,7 @@ class Messages:
 
     async def began(self, session: str, turn: int, message: UserMessage) -> None:
         """A message is being answered: it is in the log."""
-        if message.id is None:
-            return
-        sql = "UPDATE message SET state = 'begun', turn = ?, text = '' WHERE session = ? AND msg_id = ?"
-        await self._database.write(lambda tx: tx.execute(sql, (turn, session, message.id)))
+        await self._database.write(lambda tx: begun(tx, session, turn, message))
 
     async def withdrawn(self, session: str, ids: Sequence[str]) -> None:
         """They are not answered any more. Sending one again does not change that."""
@@ -123,6 +120,13 @@ class Messages:
         """The sessions with waiting messages."""
         sql = "SELECT DISTINCT session FROM message WHERE state = 'queued' ORDER BY session"
         return [str(row["session"]) for row in await self._database.read(lambda tx: tx.all(sql))]
+
+
+def begun(tx: Transaction, session: str, turn: int, message: UserMessage) -> None:
+    """A message is being answered: it is in the log."""
+    if message.id is not None:
+        sql = "UPDATE message SET state = 'begun', turn = ?, text = '' WHERE session = ? AND msg_id = ?"
+        tx.execute(sql, (turn, session, message.id))
 
 
 def digest(message: UserMessage) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 from trunkline.base.values import Value
 from trunkline.exchange import tally
+from trunkline.exchange.row_writer import Work
 from trunkline.store.database import Database, Row, Transaction
 
 #: The most sessions in one list.
@@ -23,6 +26,41 @@ class SessionRow(Value):
     updated_at: int
     passing: int = 0
     """Whether it is there for one request only, and nobody wants it after a restart."""
+
+
+class BornRow:
+    """A row that is being inserted."""
+
+    def __init__(self, insert: Work) -> None:
+        self._insert = insert
+        self._trying = asyncio.ensure_future(insert())
+        self._heard = False
+
+    @property
+    def is_written(self) -> bool:
+        """Whether it is known to be there."""
+        return self._trying.done() and self._trying.exception() is None
+
+    def check(self) -> None:
+        """See that the latest try has not failed, as far as is known.
+
+        Raises:
+            DatabaseGone: it has.
+        """
+        if self._trying.done():
+            self._trying.result()
+
+    async def written(self) -> None:
+        """Wait for the first try; called again, try again."""
+        if self._heard:
+            self._trying = asyncio.ensure_future(self._insert())
+        self._heard = True
+        await asyncio.shield(self._trying)
+
+    async def settled(self) -> None:
+        """Wait until nothing more comes of it, whatever that is."""
+        with suppress(Exception):
+            await self._trying
 
 
 class SessionRows:
@@ -70,6 +108,14 @@ class SessionRows:
             tally.opened(tx, row.id, turns)
 
         await self._database.write(write)
+
+    async def begin(self, row: SessionRow) -> BornRow:
+        """The same for a new session. That of a passing one is only on its way then: nobody wants it after a restart,
+        and a wait for the disk would be a wait for the first word."""
+        born = BornRow(lambda: self.insert(row))
+        # Before anything is made that only its row would tell of.
+        await (asyncio.sleep(0) if row.passing else born.written())
+        return born
 
     async def delete(self, session_id: str) -> None:
         """Remove a session and everything that belongs to it."""

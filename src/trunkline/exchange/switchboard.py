@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import Agent
 from trunkline.core.events import Envelope, UserMessage
-from trunkline.core.faults import AgentBusy, Fault, SessionDamaged, SessionExists, SessionNotFound, of
+from trunkline.core.faults import Fault, SessionDamaged, SessionExists, SessionNotFound, of
 from trunkline.core.ids import checked, new_id
 from trunkline.core.keeper import LISTED, Removed, When
 from trunkline.core.redaction import Redaction
@@ -141,7 +141,9 @@ class Switchboard:
 
         async def opened() -> LiveSession:
             async with self._doors.alone(id):
-                row = await self.row(id)
+                # Nobody else can have an id that was just made, and a session that is awake is known.
+                live = self._live.get(id)
+                row = live.row if live is not None else None if session_id is None else await self.row(id)
                 if row is not None and row.agent != agent:
                     raise SessionExists(f"Session `{id[:SHOWN_CHARS]}` is with the agent `{row.agent}`.")
                 if row is None:
@@ -208,9 +210,10 @@ class Switchboard:
 
         async def remove() -> None:
             async with self._doors.alone(session_id):
-                await self._existing(session_id)
-                live = self._live.pop(session_id, None)
-                if live is not None:
+                live = self._live.get(session_id)
+                if live is None or not live.row.passing:
+                    await self._existing(session_id)
+                if (live := self._live.pop(session_id, None)) is not None:
                     for removed in tuple(live.seats.values()):
                         removed()
                     await live.close()
@@ -280,20 +283,21 @@ class Switchboard:
             # It was closed or removed since the caller found it.
             live = await self.find(live.id)
         async with live.sending:
-            if message.id and not live.row.passing and (known := await live.known(message.id)) is not None:
-                return known.turn or 0
-            _check_free(live, when)
-            live.meter.check_turn()
-            if live.row.passing:
-                # Gone with the client that waits for the answer, and after a restart: there is nothing to keep.
-                return live.session.submit(message)
             try:
+                live.check_free(when)
+                live.meter.check_turn()
+                if live.row.passing:
+                    # Gone with the client that waits for the answer, and after a restart: there is nothing to keep.
+                    return live.session.submit(message)
                 kept = await self.messages.take(live.id, message, live.session.shown)
-            except Conflict:
-                raise SessionNotFound(f"The session `{live.id[:SHOWN_CHARS]}` no longer exists.") from None
+            except (Conflict, Fault) as error:
+                if message.id and not live.row.passing and (known := await live.known(message.id)) is not None:
+                    return known.turn or 0
+                gone = SessionNotFound(f"The session `{live.id[:SHOWN_CHARS]}` no longer exists.")
+                raise (error if isinstance(error, Fault) else gone) from None
             try:
                 # Again, since others may have been faster; there is no await between here and the session.
-                _check_free(live, when)
+                live.check_free(when)
                 steered = when == "steer" and live.session.steer(kept.message)
                 if not steered:
                     live.meter.check_turn()
@@ -314,7 +318,9 @@ class Switchboard:
 
     async def row(self, session_id: str) -> SessionRow | None:
         """What is known about a session without waking it."""
-        return await self._rows.get(session_id)
+        found = await self._rows.get(session_id)
+        # That of a passing one may still be on its way.
+        return found if found is not None or (live := self._live.get(session_id)) is None else live.row
 
     async def rows(self, agent: str | None = None, limit: int = LISTED, before: str | None = None) -> list[SessionRow]:
         """Sessions, newest first; with `before`, those older than that one."""
@@ -336,12 +342,14 @@ class Switchboard:
     async def _begin(self, entry: AgentEntry, row: SessionRow) -> LiveSession:
         await self._crowding.make_room(self.at_work, self._let_go)
         agent = await entry.agent()
-        await self._rows.insert(row)
+        born = await self._rows.begin(row)
         try:
             live = await self._opened(entry, agent, row, resume=False)
         except BaseException:
+            await born.settled()
             await self._rows.delete(row.id)
             raise
+        live.follow(born)
         self._live[row.id] = live
         return live
 
@@ -440,8 +448,3 @@ class Switchboard:
                     await self.acts.add(live.id, live.session.seq, "let_go")
                 finally:
                     await live.close()
-
-
-def _check_free(live: LiveSession, when: When) -> None:
-    if when == "reject" and live.session.status is not State.IDLE:
-        raise AgentBusy("The agent is busy with another message.")
