@@ -280,6 +280,8 @@ async def test_a_session_for_one_turn_whose_row_cannot_be_written_takes_no_messa
             seat = await keeper(running).open(FAKE, passing=True)
             with pytest.raises(DatabaseGone):
                 await seat.submit(UserMessage("Hello"))
+            with pytest.raises(DatabaseGone):
+                await running.exchange.switchboard.written()
         await running.exchange.switchboard.written()
         await seat.submit(UserMessage("Hello again"))
         await until(lambda: running.fake.busy)

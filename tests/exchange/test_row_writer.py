@@ -52,6 +52,31 @@ async def test_rows_are_tried_again_in_order_until_the_database_answers() -> Non
     assert not writer.is_busy
 
 
+async def test_a_row_without_haste_keeps_its_place_and_goes_with_the_next_or_with_who_waits() -> None:
+    done: list[str] = []
+
+    async def row(name: str) -> None:
+        done.append(name)
+
+    rows = RowWriter("s1")
+    for wait in (rows.written, rows.end):
+        rows.write_later(lambda: row("first"))
+        assert rows.is_busy
+        rows.write_later(lambda: row("second"))
+        await asyncio.sleep(0)
+        assert done == []
+        await wait()
+        assert (done, rows.is_busy) == (["first", "second"], False)
+        done.clear()
+    rows = RowWriter("s1")
+    rows.write_later(lambda: row("first"))
+    rows.write(lambda: row("second"))
+    await until(lambda: not rows.is_busy)
+    rows.write_later(lambda: row("by itself"))
+    await until(lambda: not rows.is_busy)
+    assert done == ["first", "second", "by itself"]
+
+
 async def test_the_end_tries_each_row_once_and_waits_for_no_database() -> None:
     rows, writer = Rows(), RowWriter("s")
     rows.is_gone = True

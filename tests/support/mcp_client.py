@@ -35,7 +35,7 @@ class Watched:
         self.servers = McpServers(
             str(cwd),
             taken=taken,
-            env=env,
+            env=None if env is None else lambda: env,
             on_ready=lambda name, tools: self.ready.append((name, tools)),
             on_problem=lambda name, text: self.problems.append((name, text)),
             startup_seconds=startup_seconds,

@@ -90,6 +90,7 @@ async def _serve(
 ) -> None:
     from trunkline.agents.machine import CatalogModels
     from trunkline.base import asgi
+    from trunkline.base.posting_kept import keeping_posters
     from trunkline.cli.own_sessions import OwnSessions
     from trunkline.wires.openai.errors import refusal
     from trunkline.wires.openai.gate import TokenGate
@@ -100,7 +101,7 @@ async def _serve(
     machine = CatalogModels()
     app = OpenAIApplication(lambda scope: keeper, MachineRoutes(machine, lambda scope: keeper).routes)
     gate = TokenGate(app, Hosts.of(host), token)
-    try:
+    async with keeping_posters():
         try:
             with asgi.listening(host, port) as listener:
                 address = serving.shown(host, listener.getsockname()[1])
@@ -110,11 +111,11 @@ async def _serve(
                 )
         except asgi.CannotListen as error:
             raise cannot_listen(host, port, error) from None
-    finally:
-        app.close()
-        await app.closed()
-        await keeper.close()
-        await machine.close()
+        finally:
+            app.close()
+            await app.closed()
+            await keeper.close()
+            await machine.close()
 
 
 def _token(path: str | None, host: str) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 from trunkline.agents.with_model import made
 from trunkline.base import exchange_home
+from trunkline.base.posting_kept import keeping_posters
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import Agent
 from trunkline.exchange.approvals import Approval
@@ -93,11 +94,13 @@ class Exchange:
         try:
             exchange = cls(settings, database, make or by_registry, clock or _now, environ)
             await exchange.budgets.open({name: agent.budget for name, agent in settings.agents.items()})
-            try:
-                await exchange.switchboard.start(wait=wait)
-                yield exchange
-            finally:
-                await exchange.switchboard.close()
+            # Agents are opened and closed all the time, and ask the same few servers.
+            async with keeping_posters():
+                try:
+                    await exchange.switchboard.start(wait=wait)
+                    yield exchange
+                finally:
+                    await exchange.switchboard.close()
         finally:
             await database.close()
 

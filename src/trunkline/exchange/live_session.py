@@ -178,7 +178,7 @@ class LiveSession:
         """Write no row before the session's own."""
         self._born = born
         if not born.is_written:
-            self._rows.write(born.written)
+            self._rows.write_later(born.written)
 
     def check_free(self, when: When) -> None:
         """See that one more message can be accepted.
@@ -264,7 +264,7 @@ class LiveSession:
                 self._sender = message.sender or ""
                 self._timed, self._left = turn, self.meter.seconds_per_turn
                 self._start_clock()
-                self._rows.write(lambda: self._began_turn(turn, message))
+                self._rows.write_later(lambda: self._began_turn(turn, message))
             case ToolRequested() as request:
                 self._pause_clock()
                 self._asked[request.call_id] = digest(request)

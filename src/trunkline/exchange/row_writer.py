@@ -22,6 +22,10 @@ FIRST_DELAY_SECONDS = 0.25
 #: The longest: what waits is seen soon after the trouble is over.
 LONGEST_DELAY_SECONDS = 5.0
 
+#: How long a row rests that nobody waits for: until a quick agent has said its first word, which a thread and a disk
+#: at work would hold up.
+REST_SECONDS = 0.025
+
 #: Writes a row. It may be called again if the database did not answer, and changes nothing else before that.
 Work = Callable[[], Awaitable[object]]
 
@@ -33,6 +37,7 @@ class RowWriter:
         self._session = session
         self._rows: deque[Work] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._resting: asyncio.TimerHandle | None = None
         self._waiting: set[asyncio.Future[None]] = set()
         self._again = asyncio.Event()
         """Set to try at once."""
@@ -41,11 +46,23 @@ class RowWriter:
     @property
     def is_busy(self) -> bool:
         """Whether rows are still to be written."""
-        return self._task is not None
+        return self._task is not None or self._resting is not None
 
     def write(self, work: Work) -> None:
         """Write a row after those that are waiting."""
         self._rows.append(work)
+        self._begin()
+
+    def write_later(self, work: Work) -> None:
+        """The same without haste: soon, or with the next row that is written."""
+        self._rows.append(work)
+        if not self.is_busy:
+            self._resting = asyncio.get_running_loop().call_later(REST_SECONDS, self._begin)
+
+    def _begin(self) -> None:
+        if self._resting is not None:
+            self._resting.cancel()
+            self._resting = None
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._write_all(), name="rows of a session")
 
@@ -57,7 +74,7 @@ class RowWriter:
         Raises:
             DatabaseGone: the database does not answer now.
         """
-        if self._task is None:
+        if not self.is_busy:
             return
         reached = asyncio.get_running_loop().create_future()
         self._waiting.add(reached)
@@ -71,7 +88,7 @@ class RowWriter:
     async def end(self) -> None:
         """Try each row that is left once more. Opening the session corrects those that fail, from the log."""
         self._last = True
-        while self._task is not None:
+        while self.is_busy:
             with suppress(DatabaseGone):
                 await self.written()
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
-from trunkline.base import http
+from trunkline.base import http, posting_kept
 from trunkline.base.posting import ConnectionFailed, Poster, Response, poster
 from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
@@ -98,11 +98,17 @@ class HttpService:
         """
         self._ready()
 
+    def warmed(self) -> bool:
+        """Whether nothing is left that `warm` would do. To be asked in the event loop."""
+        if self._poster is None:
+            self._poster = posting_kept.kept(secure=self._secure)
+        return self._poster is not None
+
     async def close(self) -> None:
-        """Close all connections. Idempotent; a later question makes new ones."""
+        """Let go of all connections. Idempotent; a later question makes new ones."""
         found, self._poster = self._poster, None
         if found is not None:
-            await found.close()
+            await posting_kept.give_back(found, secure=self._secure)
 
     async def stream(
         self,
@@ -115,7 +121,7 @@ class HttpService:
         Raises:
             ProviderError: it did not work.
         """
-        self.warm()
+        self._warm_here()
         backoff = RequestBackoff(time.monotonic(), give_up=self._give_up)
         connect = http.CONNECT_SECONDS
         while True:
@@ -160,6 +166,10 @@ class HttpService:
             await asyncio.sleep(seconds)
             left = backoff.left(time.monotonic())
             connect = max(SHORTEST_CONNECT_SECONDS, min(http.CONNECT_SECONDS, left))
+
+    def _warm_here(self) -> None:
+        if not self.warmed():
+            self.warm()
 
     def _ready(self) -> Poster:
         if self._poster is None:

@@ -83,6 +83,11 @@ class HttpModel:
         """
         self._service.warm()
 
+    @property
+    def is_warm(self) -> bool:
+        """Whether nothing of that is left to do."""
+        return self._service.warmed()
+
     def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         body: bytes | None = None
 

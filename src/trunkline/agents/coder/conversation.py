@@ -210,7 +210,7 @@ class CoderConversation:
     def _warm(self) -> None:
         """In a thread: what a stop or a ping would have to wait for."""
         warm = getattr(self._client.model, "warm", None)
-        if warm is not None:
+        if warm is not None and not getattr(self._client.model, "is_warm", False):
             self._warming = asyncio.get_running_loop().run_in_executor(None, _quietly, warm)
 
     async def _warmed(self) -> None:

@@ -46,7 +46,7 @@ class ConversationTools:
             trusted=trusted,
             taken={*self.toolbox.names, SpawnTool.name},
             # What opens something is nobody's business but its owner's, unless a server's own `env` names it.
-            env=without_credentials(environ, redactor),
+            env=lambda: without_credentials(environ, redactor),
             redactor=redactor,
             on_ready=self._server_ready,
             on_problem=self._server_problem,

@@ -48,9 +48,9 @@ class _Place:
 
 
 class McpServers:
-    """The servers of one conversation. Programs among them run in `cwd`, with the variables of `env` (ours unless
-    given) and of their own configuration, and no others; only if it is `trusted`, Pythons take modules from there. Call
-    `close` at the end.
+    """The servers of one conversation. Programs among them run in `cwd`, with the variables that `env` gives when they
+    are started (ours unless given) and of their own configuration, and no others; only if it is `trusted`, Pythons take
+    modules from there. Call `close` at the end.
 
     `taken` are the names that tools of servers must not have. `on_ready` is called before `connect` returns, and again
     when a server was started again or has changed its tools; `on_problem` for what happens after that.
@@ -62,7 +62,7 @@ class McpServers:
         *,
         trusted: bool = False,
         taken: Iterable[str] = (),
-        env: Mapping[str, str] | None = None,
+        env: Callable[[], Mapping[str, str]] | None = None,
         redactor: Redactor | None = None,
         on_ready: OnReady | None = None,
         on_problem: OnProblem | None = None,
@@ -160,7 +160,7 @@ class McpServers:
     def _make(self, spec: AddMcpServer, place: _Place) -> McpServer:
         def make_transport() -> Transport:
             if spec.transport == "stdio":
-                return StdioTransport(spec, self._cwd, self._env, self._redactor, trusted=self._trusted)
+                return StdioTransport(spec, self._cwd, self._env and self._env(), self._redactor, trusted=self._trusted)
             return HttpTransport(spec, self._redactor.text)
 
         def on_tools(tools: tuple[Listed, ...]) -> None:
