@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
 from bench._command import Progress, run
 from bench._faces_server import WORD
-from bench._measure import Goal, Row, Taken, clean_environment, cpu_seconds, interleaved, rate_row, time_row
+from bench._measure import Goal, Row, Taken, clean_environment, cpu_seconds, interleaved, rate_row, spread, time_row
 from bench._peers import PATIENCE_SECONDS, PYTHON, TRUNKLINE, Peer
 from bench._provider import Provider, providing
 from bench._start import NOTHING, run_nothing
@@ -39,9 +39,13 @@ ACP_GOAL = Goal("<=", 9)
 
 #: What a model takes to its first word: a quick one on a good machine.
 THINKING_SECONDS = 0.05
+#: Rounds with a model that answers at once, for each with one that thinks.
+AT_ONCE = 5
 #: The official SDK, whose import is measured beside our start.
 ACP_SDK = ("agent-client-protocol==0.12.1",)
 TOKEN = "a token for the benchmark, long enough"
+PATH = "/v1/chat/completions"
+DIRECTLY = "the model's server directly"
 SERVER = str(Path(__file__).with_name("_faces_server.py"))
 INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}'
 
@@ -173,8 +177,7 @@ def _server(command: list[str], ready: str, home: str, **environ: str) -> Iterat
 def first_word_rows(port: int, provider: Provider, rounds: int) -> list[Row]:
     """From a request to its first word, through the exchange and without it."""
     provider.words, provider.pause = 1, THINKING_SECONDS
-    model = Client(int(provider.url.rpartition(":")[2]), "/v1/chat/completions")
-    ours = Client(port, "/v1/chat/completions")
+    model, ours = Client(int(provider.url.rpartition(":")[2]), PATH), Client(port, PATH)
 
     def direct() -> Taken:
         return Taken(model.ask("bench")[0])
@@ -182,16 +185,51 @@ def first_word_rows(port: int, provider: Provider, rounds: int) -> list[Row]:
     def through(**headers: str) -> Callable[[], Taken]:
         return lambda: Taken(ours.ask("coder", **headers)[0] - SPARE_SECONDS)
 
-    control = "the model's server directly"
     note = f"the model takes {1000 * THINKING_SECONDS:g} ms to its first word; 3 ms are allowed besides, and left out"
     in_session = interleaved(rounds, through(**{"X-Trunkline-Session": "bench"}), direct)
     alone = interleaved(rounds, through(), direct)
     model.close()
     ours.close()
     return [
-        time_row("request to first word, in a session", in_session, control, goal=FIRST_WORD_GOAL, note=note),
-        time_row("request to first word, without a session", alone, control, goal=FIRST_WORD_GOAL),
+        time_row("request to first word, in a session", in_session, DIRECTLY, goal=FIRST_WORD_GOAL, note=note),
+        time_row("request to first word, without a session", alone, DIRECTLY, goal=FIRST_WORD_GOAL),
     ]
+
+
+def at_once_rows(port: int, provider: Provider, rounds: int) -> list[Row]:
+    """The same with a model that answers at once: what is left is ours. Many short rounds, since each is about a few
+    milliseconds, and the quickest ones are those that nobody has disturbed."""
+    provider.words, provider.pause = 1, 0.0
+    model_port = int(provider.url.rpartition(":")[2])
+    model, ours = Client(model_port, PATH), Client(port, PATH)
+
+    def anew(port: int, name: str) -> Taken:
+        started = time.perf_counter()
+        client = Client(port, PATH)
+        connected = time.perf_counter() - started
+        try:
+            return Taken(connected + client.ask(name)[0])
+        finally:
+            client.close()
+
+    ways: dict[str, tuple[Callable[[], Taken], Callable[[], Taken]]] = {
+        "in a session": (
+            lambda: Taken(ours.ask("coder", **{"X-Trunkline-Session": "bench"})[0]),
+            lambda: Taken(model.ask("bench")[0]),
+        ),
+        "without a session": (lambda: Taken(ours.ask("coder")[0]), lambda: Taken(model.ask("bench")[0])),
+        "over a new connection": (lambda: anew(port, "coder"), lambda: anew(model_port, "bench")),
+    }
+    rows = []
+    for way, (subject, control) in ways.items():
+        pairs = interleaved(rounds, subject, control)
+        added = sorted(1000 * (mine.wall - theirs.wall) for mine, theirs in pairs)
+        whole = spread(added)
+        note = f"we add {added[0]:.2f} ms at least, {whole.median:.2f} in the middle, {whole.high:.2f} in nine of ten"
+        rows.append(time_row(f"model that answers at once, {way}", pairs, DIRECTLY, note=note))
+    model.close()
+    ours.close()
+    return rows
 
 
 def rate(exchange: tuple[int, int], home: str, words: int, rounds: int) -> Row:
@@ -203,7 +241,7 @@ def rate(exchange: tuple[int, int], home: str, words: int, rounds: int) -> Row:
 
 
 def _saying(pid: int, port: int, words: int) -> Callable[[], Taken]:
-    client = Client(port, "/v1/chat/completions")
+    client = Client(port, PATH)
 
     def say() -> Taken:
         wall, cpu = time.perf_counter(), cpu_seconds(pid)
@@ -250,6 +288,7 @@ def measure(sizes: Sizes, progress: Progress) -> list[Row]:
         with exchange(home, f"{provider.url}/v1", sizes.words) as served:
             progress("the first word")
             rows = first_word_rows(served[1], provider, sizes.answers)
+            rows += at_once_rows(served[1], provider, AT_ONCE * sizes.answers)
             progress("words")
             rows.append(rate(served, home, sizes.words, sizes.rounds))
         progress("starts")

@@ -13,6 +13,9 @@ DIRECTLY = "the model's server directly"
 PROMISED = [
     ("request to first word, in a session", DIRECTLY, "wall <= 1.15"),
     ("request to first word, without a session", DIRECTLY, "wall <= 1.15"),
+    ("model that answers at once, in a session", DIRECTLY, None),
+    ("model that answers at once, without a session", DIRECTLY, None),
+    ("model that answers at once, over a new connection", DIRECTLY, None),
     ("words of a stream", "a bare starlette handler", "CPU >= 0.6"),
     ("ACP: spawn to `initialize` answered", "python -c pass", "wall <= 9"),
     ("ACP: the official SDK's import", "python -c pass", None),
