@@ -20,6 +20,7 @@ from trunkline.core.faults import (
     Forbidden,
     SessionExists,
     SessionNotFound,
+    StoreUnavailable,
     UnknownAgent,
     UnknownCall,
 )
@@ -278,7 +279,7 @@ async def test_a_session_for_one_turn_whose_row_cannot_be_written_takes_no_messa
         with monkeypatch.context() as patch:
             patch.setattr(SessionRows, "insert", gone)
             seat = await keeper(running).open(FAKE, passing=True)
-            with pytest.raises(DatabaseGone):
+            with pytest.raises(StoreUnavailable):
                 await seat.submit(UserMessage("Hello"))
             with pytest.raises(DatabaseGone):
                 await running.exchange.switchboard.written()
