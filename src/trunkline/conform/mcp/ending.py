@@ -17,8 +17,7 @@ _LOOK_SECONDS = 0.02
 
 
 async def _program(stage: Stage) -> StdioLink:
-    link = await stage.ready()
-    if not isinstance(link, StdioLink):
+    if stage.target.url is not None or not isinstance(link := await stage.ready(), StdioLink):
         raise NotApplicable("the server is not a program that the kit starts")
     return link
 

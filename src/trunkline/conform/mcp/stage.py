@@ -162,19 +162,28 @@ class Stage(ProgramStage):
             raise NotApplicable(f"there is no tool `{self.target.tool}`")
         raise NotApplicable("no tool says that it only reads and needs no arguments: name one with --tool")
 
+    def slow_tool(self) -> str:
+        """The tool that takes its time. Nothing need be started to know that there is none.
+
+        Raises:
+            NotApplicable: nobody said which one does.
+        """
+        if self.target.slow_tool is None:
+            raise NotApplicable("no tool is known that takes its time: name one with --slow-tool")
+        return self.target.slow_tool
+
     async def slow(self, link: McpLink, meta: Mapping[str, Any] | None = None) -> Any:
         """The id of a request that is under way for a while.
 
         Raises:
             NotApplicable: nobody said which tool takes its time.
         """
+        slow_tool = self.slow_tool()
         self.offers(link, "tools")
-        if self.target.slow_tool is None:
-            raise NotApplicable("no tool is known that takes its time: name one with --slow-tool")
-        params: Json = {"name": self.target.slow_tool, "arguments": dict(self.target.slow_arguments)}
+        params: Json = {"name": slow_tool, "arguments": dict(self.target.slow_arguments)}
         if meta:
             params["_meta"] = dict(meta)
         id = link.begin("tools/call", params)
         if await link.until(lambda: link.answer_to(id) is not None, self.target.quiet):
-            raise NotExercised(f"`{self.target.slow_tool}` was over before the kit could act")
+            raise NotExercised(f"`{slow_tool}` was over before the kit could act")
         return id

@@ -59,6 +59,7 @@ async def cancelling_nothing_is_ignored(stage: Stage) -> None:
 @SUITE.check("mcp.cancel.silent", "SHOULD", "Utilities: cancellation")
 async def cancelled_requests_have_no_answer(stage: Stage) -> None:
     """A request that was cancelled is not answered, and the connection lives on; over HTTP, an error may end it."""
+    stage.slow_tool()
     link = await stage.ready()
     id = await stage.slow(link)
     link.notify("notifications/cancelled", {"requestId": id, "reason": "a test"})
@@ -72,6 +73,7 @@ async def cancelled_requests_have_no_answer(stage: Stage) -> None:
 @SUITE.check("mcp.cancel.meanwhile", "SHOULD", "Base protocol")
 async def others_are_answered_meanwhile(stage: Stage) -> None:
     """While a tool takes its time, other requests are answered."""
+    stage.slow_tool()
     link = await stage.ready()
     id = await stage.slow(link)
     await stage.lives(link, "a tool that takes its time was called")
