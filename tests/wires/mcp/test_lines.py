@@ -95,8 +95,23 @@ async def test_unknown_methods_and_bad_parameters_have_their_codes(connection: C
     assert (await connection.ask("ping", 5))["result"] == {}
 
 
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({}, "`params.name` is missing"),
+        ({"name": 5}, "`params.name` is not what it must be"),
+        ({"name": "ask_echo", "arguments": [1]}, "`params.arguments` is not what it must be"),
+        ({"name": "ask_echo", "_meta": {"progressToken": {}}}, "`params._meta.progressToken` is not what it must be"),
+    ],
+)
+async def test_bad_parameters_are_named(connection: Connection, params: dict[str, Any], words: str) -> None:
+    await connection.begin()
+    error = (await connection.ask("tools/call", 1, **params))["error"]
+    assert error == {"code": -32602, "message": f"Invalid `tools/call`: {words}."}
+
+
 async def test_nothing_is_served_before_the_handshake(connection: Connection) -> None:
-    assert "error" in await connection.ask("tools/list", 1)
+    assert "`initialize`" in (await connection.ask("tools/list", 1))["error"]["message"]
     await connection.begin()
     assert "result" in await connection.ask("tools/list", 2)
 

@@ -11,9 +11,10 @@ from typing import Any
 
 from mcp import types
 from mcp.server import Server
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from trunkline import __version__
 from trunkline.base import jsontext
@@ -101,10 +102,38 @@ def mcp_server(offer: Offer, client_of: Callable[[Context], Client]) -> Server[A
     """A server of the SDK for what is offered. `client_of`: who sends a request."""
     server: Server[Any] = Server(offer.name, version=__version__, title="Trunkline", instructions=offer.instructions)
     # What it traces, our log has; and it would find a collector by variables that were not meant for us.
-    server.middleware.clear()
+    server.middleware[:] = [_saying_what_is_wrong]
     for method, handler in offer.handlers.items():
         server.add_request_handler(method, _PARAMS[method], _answering(method, handler, client_of))
     return server
+
+
+async def _saying_what_is_wrong(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """The SDK says only that parameters are invalid, whatever it is."""
+    try:
+        return await call_next(ctx)
+    except ValidationError as error:
+        raise MCPError(codec.INVALID_PARAMS, _problem(ctx, error)) from None
+    except MCPError as error:
+        if error.error.code == codec.INVALID_PARAMS and error.error.data == "":
+            raise MCPError(codec.INVALID_PARAMS, f"Send `initialize` before `{ctx.method}`.") from None
+        raise
+
+
+def _problem(context: Context, error: ValidationError) -> str:
+    """The first member that is missing or wrong, in our words."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    path: list[str] = []
+    found: Any = {"params": context.params or {}}
+    is_missing = first["type"] == "missing"
+    where = first["loc"] if first["loc"][:1] == ("params",) else ("params", *first["loc"])
+    for part in where:
+        if not isinstance(found, dict) or (part not in found and not is_missing):
+            # What follows is a name of the SDK's, for one of the types that are possible.
+            break
+        path.append(str(part))
+        found = found.get(part)
+    return f"Invalid `{context.method}`: `{'.'.join(path)}` {'is missing' if is_missing else 'is not what it must be'}."
 
 
 def _answering(
