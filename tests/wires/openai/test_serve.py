@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from typing import Any
@@ -10,6 +11,8 @@ import pytest
 
 from tests.support.loop import until
 from tests.support.openai_world import ECHO, FAKE, MODEL, error_of, openai_world
+from tests.support.patience import PATIENCE_SECONDS
+from trunkline.base import http_public
 from trunkline.core import events as core
 from trunkline.core.faults import AgentBusy, BudgetExceeded
 from trunkline.wires.openai import files
@@ -198,6 +201,40 @@ async def test_a_file_that_cannot_be_had_is_400(part: dict[str, Any]) -> None:
         found = error_of(await world.chat(messages=[{"role": "user", "content": content}]), 400)
         assert found["param"].startswith("messages[0].content[1]")
         assert world.keeper.seats == []
+
+
+async def test_all_files_of_a_message_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_ALL_BYTES", 3 * len(PNG))
+    async with openai_world() as world:
+        for count, status in ((3, 200), (4, 400)):
+            many = [{"type": "image_url", "image_url": {"url": PNG_URL}}] * count
+            assert (await world.chat(messages=[{"role": "user", "content": many}])).status_code == status
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_few_addresses_are_asked_at_once_and_none_is_when_there_is_nobody_who_waits(
+    fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, most_running = 0, 0
+
+    async def fetch(url: str, *, most: int, seconds: float) -> bytes:
+        nonlocal running, most_running
+        running += 1
+        most_running = max(most_running, running)
+        try:
+            if fails and running == files.AT_ONCE:
+                raise http_public.NotFetched("it is gone")
+            return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]  # never there
+        finally:
+            running -= 1
+
+    monkeypatch.setattr(http_public, "fetch", fetch)
+    monkeypatch.setattr(files, "SECONDS", PATIENCE_SECONDS if fails else 0.05)
+    parts = [{"type": "image_url", "image_url": {"url": f"http://example.org/{each}"}} for each in range(10)]
+    async with openai_world() as world:
+        refused = error_of(await world.chat(messages=[{"role": "user", "content": parts}]), 400)
+        assert refused["code"] == "invalid_image_url"
+        assert (running, most_running) == (0, files.AT_ONCE)
 
 
 @pytest.mark.parametrize(("more", "status"), [(0, 200), (1, 400)])

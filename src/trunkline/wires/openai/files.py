@@ -16,6 +16,10 @@ from trunkline.wires.openai.messages import FilePart
 MOST_FILES = 20
 #: As much as an agent reads of one file.
 MOST_BYTES = 20 * 1024 * 1024
+#: As much as all of a message's may have together: several large ones, within what a process can hold for a request.
+MOST_ALL_BYTES = 64 * 1024 * 1024
+#: Fetched at the same time: what arrives counts only when it is there.
+AT_ONCE = 3
 #: How long all that has to be fetched may take: a person waits for the answer.
 SECONDS = 30.0
 #: What is kept of a name: less than file systems allow. Its end says its kind.
@@ -37,7 +41,30 @@ async def bring(parts: Sequence[FilePart]) -> list[tuple[str, bytes]]:
     """
     if len(parts) > MOST_FILES:
         raise bad(parts[MOST_FILES].param, f"A message may have {MOST_FILES} pictures and files at most.")
-    found = await asyncio.gather(*(_contents(part) for part in parts))
+    room, size = asyncio.Semaphore(AT_ONCE), 0
+
+    async def contents(part: FilePart) -> tuple[str, bytes]:
+        nonlocal size
+        async with room:
+            found = await _contents(part)
+        size += len(found[1])
+        if size > MOST_ALL_BYTES:
+            raise bad(part.param, f"The files of a message may have {MOST_ALL_BYTES} bytes at most, all together.")
+        return found
+
+    bringing = [asyncio.create_task(contents(part), name="a file of a message") for part in parts]
+    try:
+        async with asyncio.timeout(SECONDS):
+            found = await asyncio.gather(*bringing)
+    except TimeoutError:
+        late = next(part for part, task in zip(parts, bringing, strict=True) if task.cancelled() or not task.done())
+        told = f"`{late.param}` could not be fetched within {SECONDS:g} s. Send it as a `data:` URL."
+        raise bad(late.param, told, "invalid_image_url") from None
+    finally:
+        # One that cannot be had is enough: nobody waits for the others.
+        for task in bringing:
+            task.cancel()
+        await asyncio.gather(*bringing, return_exceptions=True)
     return [(_name(part, media, data), data) for part, (media, data) in zip(parts, found, strict=True)]
 
 
