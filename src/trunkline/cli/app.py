@@ -145,6 +145,9 @@ def app() -> None:
     trunkline agent --json-stream --agent echo            an agent for a host program
     trunkline agentproc run --profile P --message M       any command-line agent
     trunkline bridge run telegram                         any agent in a chat
+    trunkline acp                                         an agent in your editor
+    trunkline openai serve --agent coder                  an agent as a model, for OpenAI's clients
+    trunkline mcp serve --agent coder                     an agent as a tool, for MCP hosts
     trunkline conform jsonstream -- CMD ...               check any agent against the protocol
     """
 
