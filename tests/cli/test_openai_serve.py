@@ -74,7 +74,7 @@ def test_a_tool_that_would_have_to_be_asked_about_is_denied_unless_the_mode_allo
     options = ("--agent", "coder", "--provider", "mock", "--workspace", str(tmp_path))
     with openai_process(*options) as server:
         answer = post(f"{server.url}/chat/completions", {"model": "coder", **ask}).json()
-        assert "nobody to ask" in answer["choices"][0]["message"]["reasoning_content"]
+        assert "with `--allow` or `--mode`" in answer["choices"][0]["message"]["reasoning_content"]
         assert not (tmp_path / "a.txt").exists()
     with openai_process(*options, environ={"TRUNKLINE_MODE": "yolo"}) as server:
         answer = post(f"{server.url}/chat/completions", {"model": "coder", **ask}).json()

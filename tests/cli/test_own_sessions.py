@@ -92,6 +92,8 @@ async def test_who_is_not_there_is_told_with_a_suggestion() -> None:
         assert [each.name for each in await keeper.agents()] == ["echo", "scripted:tour"]
         with pytest.raises(UnknownAgent, match=r"There is no agent `ecko` here\. Did you mean `echo`"):
             await keeper.open("ecko")
+        with pytest.raises(UnknownAgent, match=r"here\. The agents are `.+`\."):
+            await keeper.open("gpt-4o")
         for unknown in ("nothing", "a/b"):
             with pytest.raises(SessionNotFound):
                 await keeper.join(unknown)

@@ -113,7 +113,7 @@ class OwnSessions:
             return
         names = [each.name for each in await self.agents()]
         if agent not in names:
-            known = suggestion(agent, names) or f" There is {', '.join(f'`{name}`' for name in names)}."
+            known = suggestion(agent, names) or f" The agents are {', '.join(f'`{name}`' for name in names)}."
             raise UnknownAgent(f"There is no agent `{agent[:SHOWN_CHARS]}` here.{known}")
 
     def _whose(self, info: SessionInfo) -> str | None:

@@ -193,4 +193,4 @@ async def test_a_question_whose_answer_says_nothing_is_denied(connection: Connec
     asked = next(each for each in connection.output.messages if each.get("method") == "elicitation/create")
     connection.lines.feed(f'{{"jsonrpc":"2.0","id":{json.dumps(asked["id"])},{answer}}}\n'.encode())
     result = (await connection.answer(1))["result"]
-    assert "cannot be asked" in result["structuredContent"]["text"]
+    assert "cannot be asked. Allow the tool where the agent is served" in result["structuredContent"]["text"]

@@ -72,10 +72,10 @@ async def test_where_nobody_can_be_asked_it_is_denied() -> None:
         ((call_id, decision),) = world.fake.decisions
         assert call_id == "c1"
         assert isinstance(decision, Deny)
-        assert "nobody to ask" in decision.reason
+        assert "cannot be asked" in decision.reason
         world.fake.say(core.TurnEnded("success"))
         await caller.whole()
-        assert "nobody to ask" in caller.text
+        assert "cannot be asked" in caller.text
 
 
 @pytest.mark.parametrize("path", ["chat/completions", "responses"])

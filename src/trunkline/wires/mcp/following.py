@@ -22,7 +22,8 @@ ALIVE_SECONDS = 10.0
 ARGUMENT_CHARS = 2000
 
 NOBODY_TO_ASK = (
-    "This needs approval, and this MCP client cannot be asked. Allow the tool where the agent is configured."
+    "This needs approval, and this MCP client cannot be asked. Allow the tool where the agent is served, with "
+    "`--allow` or `--mode`."
 )
 
 

@@ -17,7 +17,10 @@ from trunkline.wires.openai.telling import TurnTeller
 
 logger = logging.getLogger(__name__)
 
-NOBODY_TO_ASK = "There is nobody to ask: an OpenAI client cannot approve the use of a tool"
+NOBODY_TO_ASK = (
+    "This needs approval, and an OpenAI client cannot be asked. Allow the tool where the agent is served, with "
+    "`--allow` or `--mode`."
+)
 
 
 class AnsweringTurn(SessionWatcher):
