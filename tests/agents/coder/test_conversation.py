@@ -16,6 +16,7 @@ from tests.support.editor import EditorCommand, EditorFiles, EditorTerminal
 from tests.support.fake_model import USED, FakeModel, Reply, call, calls, words
 from tests.support.loop import until
 from trunkline.agents.coder.agent import Coder
+from trunkline.agents.coder.conversation import MOST_CLIENTS
 from trunkline.agents.coder.options import _check_abilities
 from trunkline.agents.coder.settings import CoderSettings
 from trunkline.agents.coder.words import COMPACTED
@@ -414,6 +415,20 @@ async def test_each_message_is_answered_with_the_files_and_the_terminal_of_its_o
         assert "in another" in outputs[1][0]
         assert "on the disk" in outputs[2][0]
         assert [call_id for *_, call_id in terminal.created] == ["t2"]
+
+
+async def test_of_messages_that_never_come_the_clients_are_forgotten(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.txt")
+    (tmp_path / "a.txt").write_text("on the disk")
+    reading = calls(call("Read", file_path="a.txt"))
+    async with talking(tmp_path, reading, words("1"), reading, words("2")) as talk:
+        for number in range(MOST_CLIENTS + 1):
+            files = EditorFiles(**{path: f"in editor {number}"})
+            await talk.conversation.configure(UseClient(f"m{number}", files))
+        found = [await talk.say("go", message_id=f"m{number}") for number in (0, MOST_CLIENTS)]
+        outputs = [event.output for events in found for event in events if isinstance(event, ToolFinished)]
+        assert "on the disk" in outputs[0]
+        assert f"in editor {MOST_CLIENTS}" in outputs[1]
 
 
 # Sub-agents

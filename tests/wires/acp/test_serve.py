@@ -328,6 +328,9 @@ async def test_closing_the_connection_answers_what_is_open(it: AcpWorld) -> None
     await it.client.server.close()
     assert (await it.client.answer(prompt))["error"]["code"] == -32800
     assert it.keeper.seats[0].left
+    # Nobody else waits for it.
+    await it.client.settle()
+    assert not it.fake.busy
 
 
 async def test_one_message_may_come_by_itself(it: AcpWorld) -> None:

@@ -379,6 +379,7 @@ async def test_a_cancel_right_behind_the_prompt_counts(it: AcpWorld) -> None:
     it.client.send(method="session/cancel", params={"sessionId": session})
     assert (await result(it.client, prompt))["stopReason"] == "cancelled"
     assert it.fake.heard == []
+    assert it.keeper.held[session][0].latest == 0
 
 
 async def test_cancelling_what_is_not_there_is_nothing(it: AcpWorld) -> None:

@@ -138,6 +138,16 @@ async def test_a_session_goes_on_and_an_unknown_one_is_opened_under_its_id() -> 
     assert keeper.said("mine") == ["one", "two"]
 
 
+async def test_of_the_sessions_of_one_user_the_last_ones_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agents, "KEPT", 2)
+    keeper = FaceKeeper()
+    async with client(keeper) as host:
+        for session in ("a", "b", "a", "c"):
+            await host.call_tool("ask_echo", {"message": "hello", "session": session})
+        await until(lambda: [seat.left for seat in keeper.seats] == [True, True, False, False])
+    assert all(seat.left for seat in keeper.seats)
+
+
 async def test_a_session_of_another_agent_is_refused() -> None:
     async with client(FaceKeeper("a", "b")) as host:
         await host.call_tool("ask_a", {"message": "one", "session": "mine"})

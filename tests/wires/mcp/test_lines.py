@@ -169,6 +169,10 @@ async def test_a_client_that_does_not_read_or_asks_too_much_is_not_read(
     assert not connection.lines.flooded
     connection.send("tools/call", 1, name="ask_echo", arguments={"message": "hello"})
     await asyncio.wait_for(connection.lines.relief(), PATIENCE_SECONDS)
+    connection.send("tools/call", 2, name="ask_echo", arguments={"message": "wait"})
+    is_flooded = connection.lines.flooded
+    connection.send("notifications/cancelled", requestId=2)
+    assert (is_flooded, connection.lines.flooded) == (True, False)
     connection.output.congested = True
     relief = asyncio.ensure_future(connection.lines.relief())
     await asyncio.sleep(0)

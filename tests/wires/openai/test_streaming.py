@@ -11,13 +11,16 @@ from tests.support.openai_world import FAKE, OpenAIWorld, events_in, openai_worl
 from trunkline.core import events as core
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.usage import Usage
+from trunkline.wires.openai.errors import OpenAIRefused
 from trunkline.wires.openai.streaming import (
     BEHIND_BYTES,
     HEARTBEAT_SECONDS,
     MOST_BEHIND_BYTES,
     REST_SECONDS,
     STALLED_SECONDS,
+    OpenTurns,
 )
+from trunkline.wires.openai.turn import AnsweringTurn
 
 ASKED = core.ToolRequested("c1", "Bash", "exec", {"command": "ls -la"}, "Run ls -la")
 
@@ -266,3 +269,26 @@ async def test_what_happens_before_the_turn_is_known_is_not_lost() -> None:
         assert [chunk["choices"][0]["delta"] for chunk in events_in(response.text)[:-1]] == [
             {"role": "assistant", "content": ""}, {"content": "Hello"}, {},
         ]  # fmt: skip
+
+
+class LeftTurn(AnsweringTurn):
+    """A turn that says whether it was ended."""
+
+    was_ended = False
+
+    def end(self, refused: OpenAIRefused | None = None) -> None:
+        self.was_ended = True
+        super().end(refused)
+
+
+async def test_a_turn_that_was_left_is_not_ended_with_the_others() -> None:
+    async with openai_world() as world:
+        turns = OpenTurns()
+        made = [LeftTurn(await world.keeper.open(FAKE), shared=False) for _ in range(2)]
+        for turn in made:
+            turns.add(turn)
+        await turns.leave(made[0])
+        turns.close()
+        assert [turn.was_ended for turn in made] == [False, True]
+        await turns.leave(made[1])
+        await turns.closed()
