@@ -220,7 +220,7 @@ class LiveSession:
         a hundred clients may come and go at once."""
         self._done.append(act)
         if len(self._done) == 1:
-            self._rows.write(partial(self._keep, acts, []))
+            self._rows.write_later(partial(self._keep, acts, []))
 
     def placed(self, number: int, turn: int) -> None:
         """Note, after the rows already queued, in which turn a message that waits will be answered."""
