@@ -15,6 +15,7 @@ from trunkline.base import shapes
 from trunkline.core import faults
 from trunkline.core.fault_table import CRASHED, TABLE
 from trunkline.core.ids import can_be_id
+from trunkline.wires import jsonrpc
 from trunkline.wires.acp import codec, messages
 from trunkline.wires.acp.codec import JsonRpcError, RpcAnswer, RpcBroken, RpcNotification, RpcReader, RpcRequest
 from trunkline.wires.acp.messages_base import AcpResult
@@ -68,24 +69,24 @@ def test_ids_are_strings_numbers_or_null(id: Any) -> None:
 @pytest.mark.parametrize(
     ("data", "code", "id"),
     [
-        (b"{", codec.PARSE_ERROR, None),
-        (b"hello", codec.PARSE_ERROR, None),
-        (b"\xff\xfe", codec.PARSE_ERROR, None),
-        (b'{"jsonrpc":"2.0","id":1,"method":"m","params":NaN}', codec.PARSE_ERROR, None),
-        (b"[" * 100_000, codec.PARSE_ERROR, None),
-        (b"[]", codec.INVALID_REQUEST, None),
-        (b'[{"jsonrpc":"2.0","id":1,"method":"initialize"}]', codec.INVALID_REQUEST, None),
-        (b"1", codec.INVALID_REQUEST, None),
-        (b'"text"', codec.INVALID_REQUEST, None),
-        (b"null", codec.INVALID_REQUEST, None),
-        (b"{}", codec.INVALID_REQUEST, None),
-        (b'{"id":7,"method":"m"}', codec.INVALID_REQUEST, 7),
-        (b'{"jsonrpc":"1.0","id":"x","method":"m"}', codec.INVALID_REQUEST, "x"),
-        (b'{"jsonrpc":"2.0","id":7}', codec.INVALID_REQUEST, 7),
-        (b'{"jsonrpc":"2.0","id":7,"method":5}', codec.INVALID_REQUEST, 7),
-        (b'{"jsonrpc":"2.0","id":true,"method":"m"}', codec.INVALID_REQUEST, None),
-        (b'{"jsonrpc":"2.0","id":{},"method":"m"}', codec.INVALID_REQUEST, None),
-        (line(id="x" * 2000, method="m"), codec.INVALID_REQUEST, None),
+        (b"{", jsonrpc.PARSE_ERROR, None),
+        (b"hello", jsonrpc.PARSE_ERROR, None),
+        (b"\xff\xfe", jsonrpc.PARSE_ERROR, None),
+        (b'{"jsonrpc":"2.0","id":1,"method":"m","params":NaN}', jsonrpc.PARSE_ERROR, None),
+        (b"[" * 100_000, jsonrpc.PARSE_ERROR, None),
+        (b"[]", jsonrpc.INVALID_REQUEST, None),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"initialize"}]', jsonrpc.INVALID_REQUEST, None),
+        (b"1", jsonrpc.INVALID_REQUEST, None),
+        (b'"text"', jsonrpc.INVALID_REQUEST, None),
+        (b"null", jsonrpc.INVALID_REQUEST, None),
+        (b"{}", jsonrpc.INVALID_REQUEST, None),
+        (b'{"id":7,"method":"m"}', jsonrpc.INVALID_REQUEST, 7),
+        (b'{"jsonrpc":"1.0","id":"x","method":"m"}', jsonrpc.INVALID_REQUEST, "x"),
+        (b'{"jsonrpc":"2.0","id":7}', jsonrpc.INVALID_REQUEST, 7),
+        (b'{"jsonrpc":"2.0","id":7,"method":5}', jsonrpc.INVALID_REQUEST, 7),
+        (b'{"jsonrpc":"2.0","id":true,"method":"m"}', jsonrpc.INVALID_REQUEST, None),
+        (b'{"jsonrpc":"2.0","id":{},"method":"m"}', jsonrpc.INVALID_REQUEST, None),
+        (line(id="x" * 2000, method="m"), jsonrpc.INVALID_REQUEST, None),
     ],
 )
 def test_what_is_no_message_has_its_number_and_the_id_that_it_names(data: bytes, code: int, id: Any) -> None:
@@ -107,7 +108,7 @@ def test_a_line_over_the_limit_is_an_error_and_the_next_is_read() -> None:
     reader = RpcReader(100)
     found = reader.feed(b"x" * 5000 + b"\n\n   \n" + line(id=1, method="m") + b"\n")
     assert isinstance(found[0], RpcBroken)
-    assert found[0].error.code == codec.INVALID_REQUEST
+    assert found[0].error.code == jsonrpc.INVALID_REQUEST
     assert "limit of 100 bytes" in str(found[0].error)
     assert found[1:] == [RpcRequest(1, "m")]
 
@@ -136,7 +137,7 @@ def test_whatever_the_params_are_they_are_taken_or_refused(data: st.DataObject, 
 def test_params_that_are_no_object_are_bad_params(params: Any) -> None:
     with pytest.raises(JsonRpcError, match="`params` must be an object") as raised:
         codec.decode_params(InitializeRequest, params)
-    assert raised.value.code == codec.INVALID_PARAMS
+    assert raised.value.code == jsonrpc.INVALID_PARAMS
 
 
 def test_a_bad_member_is_named_by_its_path() -> None:
@@ -282,7 +283,7 @@ def test_a_chunk_may_hold_half_a_character() -> None:
 def test_a_fault_is_told_by_its_number_and_its_kind() -> None:
     sent = json.loads(codec.encode_error(1, faults.SessionNotFound("There is no session `x`.")))
     assert sent["error"] == {
-        "code": codec.RESOURCE_NOT_FOUND,
+        "code": jsonrpc.RESOURCE_NOT_FOUND,
         "message": "There is no session `x`.",
         "data": {"kind": "session_not_found", "retryable": False},
     }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trunkline.wires.mcp.codec import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, BrokenMessage, LineDecoder, encode
+from trunkline.wires.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
+from trunkline.wires.mcp.codec import BrokenMessage, LineDecoder, encode
 
 
 def only(line: bytes) -> object:
@@ -32,7 +33,7 @@ def test_messages_go_round(message: dict[str, object]) -> None:
         (b"{", PARSE_ERROR, None),
         (b"\xff\xfe", PARSE_ERROR, None),
         (b"[" * 400, PARSE_ERROR, None),
-        (b'"' + b"x" * 1000 + b'"', PARSE_ERROR, None),
+        (b'"' + b"x" * 1000 + b'"', INVALID_REQUEST, None),
         (b'{"jsonrpc":"2.0","id":NaN,"method":"ping"}', PARSE_ERROR, None),
         (b"7", INVALID_REQUEST, None),
         (b"[]", INVALID_REQUEST, None),

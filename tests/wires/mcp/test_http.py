@@ -15,6 +15,7 @@ from tests.support.mcp_client import until
 from tests.support.mcp_fixture import ServedFace, served_face
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.agent import Approve
+from trunkline.wires import jsonrpc
 from trunkline.wires.mcp import codec, http_sessions
 from trunkline.wires.mcp.agents import AgentsOffer
 
@@ -148,13 +149,13 @@ async def test_a_stream_is_taken_up_only_by_its_own_session(face: ServedFace, we
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [
-        (b"nonsense", 400, codec.PARSE_ERROR),
-        (b"\xff\xfe", 400, codec.PARSE_ERROR),
-        (b"[]", 400, codec.INVALID_REQUEST),
-        (b"7", 400, codec.INVALID_REQUEST),
-        (b'{"jsonrpc":"2.0","id":1}', 400, codec.INVALID_REQUEST),
-        (b"[" * 100_000, 400, codec.PARSE_ERROR),
-        (b" " * (codec.MAX_LINE + 1), 413, codec.INVALID_REQUEST),
+        (b"nonsense", 400, jsonrpc.PARSE_ERROR),
+        (b"\xff\xfe", 400, jsonrpc.PARSE_ERROR),
+        (b"[]", 400, jsonrpc.INVALID_REQUEST),
+        (b"7", 400, jsonrpc.INVALID_REQUEST),
+        (b'{"jsonrpc":"2.0","id":1}', 400, jsonrpc.INVALID_REQUEST),
+        (b"[" * 100_000, 400, jsonrpc.PARSE_ERROR),
+        (b" " * (codec.MAX_LINE + 1), 413, jsonrpc.INVALID_REQUEST),
     ],
 )
 async def test_what_is_no_message_is_refused_in_the_form_of_the_protocol(

@@ -7,16 +7,15 @@ from typing import Any
 
 from trunkline.exchange.api.faces import Face, FaceApp
 from trunkline.exchange.exchange import Exchange
+from trunkline.wires import jsonrpc
 from trunkline.wires.openai.errors import refusal as openai_refusal
 
-#: JSON-RPC: what was sent is no request that can be answered; and something failed here.
-_INVALID_REQUEST, _INTERNAL = -32600, -32603
 _FIRST_OF_SERVERS = 500
 
 
 def json_rpc(status: int, message: str) -> Mapping[str, Any]:
     """A refusal for clients that speak JSON-RPC: an answer to no request in particular."""
-    code = _INTERNAL if status >= _FIRST_OF_SERVERS else _INVALID_REQUEST
+    code = jsonrpc.INTERNAL_ERROR if status >= _FIRST_OF_SERVERS else jsonrpc.INVALID_REQUEST
     return {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
 
 

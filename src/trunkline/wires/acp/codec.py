@@ -11,17 +11,15 @@ from typing import Any
 
 from trunkline.base import jsontext, shapes
 from trunkline.base.jsontext import quote, quote_ascii
-from trunkline.base.lines import LineSplitter, OverlongLine
 from trunkline.base.values import Value
 from trunkline.core.fault_table import form_of, told
 from trunkline.core.faults import Fault, LocalProtocolError, RemoteProtocolError
+from trunkline.wires import jsonrpc
 from trunkline.wires.acp.messages_base import AcpNotification, AcpRequest, AcpResult
+from trunkline.wires.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 
 #: The longest line that is read, in bytes: room for a picture of twelve megabytes, and no way to exhaust memory.
 MAX_LINE = 16 * 1024 * 1024
-
-#: The most members and items of one line: far beyond any message, and parsed in a few milliseconds.
-MAX_VALUES = 100_000
 
 #: The longest id of a request, in characters. It is repeated in the answer.
 MAX_ID = 1024
@@ -29,13 +27,7 @@ MAX_ID = 1024
 #: How much of a method's name is repeated in an error.
 _SHOWN_CHARS = 80
 
-PARSE_ERROR = -32700
-INVALID_REQUEST = -32600
-METHOD_NOT_FOUND = -32601
-INVALID_PARAMS = -32602
-INTERNAL_ERROR = -32603
 AUTH_REQUIRED = -32000
-RESOURCE_NOT_FOUND = -32002
 REQUEST_CANCELLED = -32800
 
 #: The notification by which either end takes a request back.
@@ -90,42 +82,30 @@ class RpcReader:
     """Reads the lines of a peer."""
 
     def __init__(self, max_line: int = MAX_LINE) -> None:
-        self._lines = LineSplitter(max_line)
-        self._max_line = max_line
+        self._lines = jsonrpc.ObjectLines(max_line)
 
     def feed(self, data: bytes) -> list[RpcMessage]:
         """Take some bytes and give what they complete. Whatever a line is, the next one is a new start."""
-        return self._read(self._lines.feed(data))
+        return [_message(each) for each in self._lines.feed(data)]
 
     def finish(self) -> list[RpcMessage]:
         """The peer has closed the stream: a last line may lack its line feed."""
-        return self._read(self._lines.finish())
-
-    def _read(self, lines: list[bytes | OverlongLine]) -> list[RpcMessage]:
-        found: list[RpcMessage] = []
-        for line in lines:
-            if isinstance(line, OverlongLine):
-                found.append(too_long(line.size, self._max_line))
-            elif line.strip():
-                found.append(decode(line))
-        return found
+        return [_message(each) for each in self._lines.finish()]
 
 
-def too_long(size: int, limit: int = MAX_LINE) -> RpcBroken:
+def too_long(size: int, limit: int = MAX_LINE) -> RpcMessage:
     """A message over the limit."""
-    return _broken(INVALID_REQUEST, f"A message of {size} bytes exceeds the limit of {limit} bytes")
+    return _message(jsonrpc.too_long(size, limit))
 
 
 def decode(line: bytes) -> RpcMessage:
     """One message."""
-    try:
-        data = jsontext.loads(line, max_values=MAX_VALUES)
-    except ValueError as error:
-        return _broken(PARSE_ERROR, f"Malformed JSON: {error}")
-    if isinstance(data, list):
-        return _broken(INVALID_REQUEST, "Batches are not taken: send one message at a time")
-    if not isinstance(data, dict):
-        return _broken(INVALID_REQUEST, "A message must be a JSON object")
+    return _message(jsonrpc.parse(line))
+
+
+def _message(data: dict[str, Any] | jsonrpc.NoObject) -> RpcMessage:
+    if isinstance(data, jsonrpc.NoObject):
+        return _broken(data.code, data.message)
     found = data.get("id")
     if not _is_id(found):
         return _broken(INVALID_REQUEST, f"`id` must be a string of at most {MAX_ID} characters, a number or null")

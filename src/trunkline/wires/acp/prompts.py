@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from trunkline.wires.acp.codec import INVALID_PARAMS, JsonRpcError
+from trunkline.wires.acp.codec import JsonRpcError
 from trunkline.wires.acp.messages_content import (
     AudioBlock,
     ContentBlock,
@@ -18,6 +18,7 @@ from trunkline.wires.acp.messages_content import (
     ResourceLinkBlock,
     TextBlock,
 )
+from trunkline.wires.jsonrpc import INVALID_PARAMS
 
 #: Blocks of one prompt: more than an editor makes of everything that is open in it.
 MAX_BLOCKS = 1000

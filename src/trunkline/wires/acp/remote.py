@@ -21,6 +21,7 @@ from trunkline.base.lines import LineOutput
 from trunkline.base.values import Value
 from trunkline.core.fault_table import form_of
 from trunkline.core.faults import Fault
+from trunkline.wires import jsonrpc
 from trunkline.wires.acp import codec
 from trunkline.wires.acp.codec import JsonRpcError, RpcMessage
 
@@ -75,7 +76,7 @@ Connect = Callable[[Visitor, str | None, LineOutput], RemoteEnd]
 class RemoteRefused(Refused):
     """A request that is not granted, and what is told as an error of JSON-RPC."""
 
-    def __init__(self, status: int, message: str, code: int = codec.INVALID_REQUEST) -> None:
+    def __init__(self, status: int, message: str, code: int = jsonrpc.INVALID_REQUEST) -> None:
         super().__init__(status, message)
         self.fault: Fault = JsonRpcError(code, message)
 

@@ -16,6 +16,7 @@ from starlette.requests import Request
 
 from trunkline.base.asgi_body import bounded_body
 from trunkline.core.faults import Fault
+from trunkline.wires import jsonrpc
 from trunkline.wires.acp import codec, remote
 from trunkline.wires.acp.codec import RpcBroken, RpcRequest
 from trunkline.wires.acp.remote import (
@@ -104,7 +105,7 @@ class HttpConnections:
         body = await bounded_body(Request(scope, receive), codec.MAX_LINE, BODY_SECONDS)
         message = codec.decode(body)
         if isinstance(message, RpcBroken):
-            is_batch = message.error.code != codec.PARSE_ERROR and body.lstrip().startswith(b"[")
+            is_batch = message.error.code != jsonrpc.PARSE_ERROR and body.lstrip().startswith(b"[")
             raise RemoteRefused(501 if is_batch else 400, str(message.error), message.error.code)
         if isinstance(message, RpcRequest) and message.method == "initialize":
             await self._initialize(visitor, agent, message, scope, send)
@@ -118,7 +119,7 @@ class HttpConnections:
         if session and named and session != named:
             raise RemoteRefused(400, f"The header `{SESSION_HEADER}` names another session than `sessionId`.")
         if session and method not in BRINGING and not await connection.knows(session):
-            raise RemoteRefused(404, "There is no session of that id here.", codec.RESOURCE_NOT_FOUND)
+            raise RemoteRefused(404, "There is no session of that id here.", jsonrpc.RESOURCE_NOT_FOUND)
         connection.hear(message)
         if connection.congested:
             # Whoever asks for more than it reads waits for itself.
@@ -145,7 +146,7 @@ class HttpConnections:
                 line = await answered
         except TimeoutError:
             self.end(connection)
-            raise RemoteRefused(504, "The agent did not answer in time.", codec.INTERNAL_ERROR) from None
+            raise RemoteRefused(504, "The agent did not answer in time.", jsonrpc.INTERNAL_ERROR) from None
         except BaseException:
             self.end(connection)
             raise
@@ -162,7 +163,7 @@ class HttpConnections:
             return
         # Some clients listen first, and load the session then.
         if not await connection.knows(session):
-            raise RemoteRefused(404, "There is no session of that id here.", codec.RESOURCE_NOT_FOUND)
+            raise RemoteRefused(404, "There is no session of that id here.", jsonrpc.RESOURCE_NOT_FOUND)
         if connection.streams.is_full and not connection.streams.has(session):
             raise RemoteRefused(429, "This connection has too many streams. Close some sessions first.")
         stream = connection.streams.of(session)
@@ -176,7 +177,7 @@ class HttpConnections:
         found = self._open.get(id)
         if found is None or found.visitor.name != visitor.name:
             raise RemoteRefused(
-                404, "There is no connection of that id. Send `initialize` again.", codec.RESOURCE_NOT_FOUND
+                404, "There is no connection of that id. Send `initialize` again.", jsonrpc.RESOURCE_NOT_FOUND
             )
         return found
 

@@ -19,7 +19,7 @@ from trunkline.core.faults import Fault, Forbidden, MissingKey, NoModel, Session
 from trunkline.core.keeper import KnownSession, Seat, SessionKeeper
 from trunkline.core.turns import State
 from trunkline.wires.acp import codec, messages, modes
-from trunkline.wires.acp.codec import AUTH_REQUIRED, INVALID_PARAMS, JsonRpcError, RpcMessage
+from trunkline.wires.acp.codec import AUTH_REQUIRED, JsonRpcError, RpcMessage
 from trunkline.wires.acp.login import LoginMethod
 from trunkline.wires.acp.messages_base import PROTOCOL_VERSION, AcpNotification, AcpRequest, AcpResult
 from trunkline.wires.acp.messages_sessions import (
@@ -42,6 +42,7 @@ from trunkline.wires.acp.messages_start import (
     SessionCapabilities,
 )
 from trunkline.wires.acp.peer import AcpPeer
+from trunkline.wires.jsonrpc import INVALID_PARAMS
 
 if TYPE_CHECKING:
     from trunkline.wires.acp.serve_session import SeatedSession

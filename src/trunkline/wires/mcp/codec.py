@@ -8,22 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from trunkline.base import jsontext
-from trunkline.base.lines import LineSplitter, OverlongLine
 from trunkline.base.values import Value
+from trunkline.wires import jsonrpc
+from trunkline.wires.jsonrpc import INVALID_PARAMS, INVALID_REQUEST
 
 #: The longest line, and the largest message over HTTP. Messages are text for a model; 4 MiB is the SDK's own limit.
 MAX_LINE = 4 * 1024 * 1024
-
-#: The most members and items of one message: far beyond any, and parsed in a few milliseconds.
-MAX_VALUES = 100_000
-
-PARSE_ERROR = -32700
-INVALID_REQUEST = -32600
-METHOD_NOT_FOUND = -32601
-INVALID_PARAMS = -32602
-INTERNAL_ERROR = -32603
-#: MCP's own, of versions before 2026-07-28.
-RESOURCE_NOT_FOUND = -32002
 
 #: What a value of JSON-RPC may be named by.
 RequestId = str | int
@@ -41,35 +31,25 @@ class LineDecoder:
     """Bytes into messages."""
 
     def __init__(self, max_line: int = MAX_LINE) -> None:
-        self._max_line = max_line
-        self._lines = LineSplitter(max_line)
+        self._lines = jsonrpc.ObjectLines(max_line)
 
     def feed(self, data: bytes) -> list[dict[str, Any] | BrokenMessage]:
         """The messages that some bytes complete."""
-        return [
-            self._decoded(line) for line in self._lines.feed(data) if isinstance(line, OverlongLine) or line.strip()
-        ]
+        return [_checked(each) for each in self._lines.feed(data)]
 
     def finish(self) -> list[dict[str, Any] | BrokenMessage]:
         """The stream has ended: what is left is a message if anything is."""
-        return [self._decoded(line) for line in self._lines.finish() if isinstance(line, OverlongLine) or line.strip()]
-
-    def _decoded(self, line: bytes | OverlongLine) -> dict[str, Any] | BrokenMessage:
-        if isinstance(line, OverlongLine):
-            return BrokenMessage(PARSE_ERROR, f"A message must not be longer than {self._max_line} bytes.")
-        return decode(line)
+        return [_checked(each) for each in self._lines.finish()]
 
 
 def decode(data: bytes) -> dict[str, Any] | BrokenMessage:
     """One message: a request, a notification or a response; or what is wrong with it."""
-    try:
-        value = jsontext.loads(data, max_values=MAX_VALUES)
-    except ValueError as error:
-        return BrokenMessage(PARSE_ERROR, f"This is not JSON: {error}.")
-    if isinstance(value, list):
-        return BrokenMessage(INVALID_REQUEST, "Batches are not supported: send one message at a time.")
-    if not isinstance(value, dict):
-        return BrokenMessage(INVALID_REQUEST, "A message must be an object.")
+    return _checked(jsonrpc.parse(data))
+
+
+def _checked(value: dict[str, Any] | jsonrpc.NoObject) -> dict[str, Any] | BrokenMessage:
+    if isinstance(value, jsonrpc.NoObject):
+        return BrokenMessage(value.code, f"{value.message}.")
     given = value.get("id")
     known = given if _is_id(given) else None
     if "method" not in value and ("result" in value or "error" in value):

@@ -22,6 +22,7 @@ from starlette.types import Message, Receive, Scope, Send
 from trunkline.base.asgi_answers import JSON, Refused, answer
 from trunkline.base.asgi_body import bounded_body
 from trunkline.core.faults import InternalError
+from trunkline.wires import jsonrpc
 from trunkline.wires.mcp import codec, http_sessions
 from trunkline.wires.mcp.offer import Offer
 from trunkline.wires.mcp.serve import Client, Context, mcp_server
@@ -103,7 +104,7 @@ class McpHttp:
             with self._answering():
                 await self._take(request, message, _again(body, receive), send, client.who)
         except Refused as refused:
-            broken = codec.BrokenMessage(codec.INVALID_REQUEST, f"{refused.message}.")
+            broken = codec.BrokenMessage(jsonrpc.INVALID_REQUEST, f"{refused.message}.")
             await answer(codec.error_message(broken), refused.status, refused.headers)(scope, receive, send)
         except ClientDisconnect:
             return

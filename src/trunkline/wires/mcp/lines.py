@@ -12,6 +12,7 @@ from mcp.server import Server
 from mcp.shared.message import SessionMessage
 
 from trunkline.base.lines import LineOutput
+from trunkline.wires import jsonrpc
 from trunkline.wires.mcp import codec
 
 #: Requests that are under way at once. A client that sends more is not read until some are answered.
@@ -89,12 +90,12 @@ class McpLines:
         request = message.get("id") if "method" in message else None
         if request is not None and request in self._open:
             used = f"The id `{request}` is that of a request without an answer."
-            self._output.write(codec.encode_error(codec.BrokenMessage(codec.INVALID_REQUEST, used)))
+            self._output.write(codec.encode_error(codec.BrokenMessage(jsonrpc.INVALID_REQUEST, used)))
             return
         try:
             parsed = types.jsonrpc_message_adapter.validate_python(message, by_name=False)
         except ValueError:
-            broken = codec.BrokenMessage(codec.INVALID_REQUEST, "This is not a message of JSON-RPC.", request)
+            broken = codec.BrokenMessage(jsonrpc.INVALID_REQUEST, "This is not a message of JSON-RPC.", request)
             self._output.write(codec.encode_error(broken))
             return
         if request is not None:

@@ -14,14 +14,14 @@ from mcp.server import Server
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import ValidationError
 
 from trunkline import __version__
 from trunkline.base import jsontext
 from trunkline.base.values import Value
 from trunkline.core import faults
 from trunkline.core.keeper import SessionKeeper
-from trunkline.wires.mcp import codec, messages
+from trunkline.wires import jsonrpc
+from trunkline.wires.mcp import messages
 from trunkline.wires.mcp.messages import Json
 from trunkline.wires.mcp.offer import Handler, Offer
 
@@ -112,16 +112,19 @@ async def _saying_what_is_wrong(ctx: Context, call_next: CallNext) -> HandlerRes
     """The SDK says only that parameters are invalid, whatever it is."""
     try:
         return await call_next(ctx)
-    except ValidationError as error:
-        raise MCPError(codec.INVALID_PARAMS, _problem(ctx, error)) from None
+    except ValueError as error:
+        # Of the SDK's models: what handlers raise has become an `MCPError`.
+        raise MCPError(jsonrpc.INVALID_PARAMS, _problem(ctx, error)) from None
     except MCPError as error:
-        if error.error.code == codec.INVALID_PARAMS and error.error.data == "":
-            raise MCPError(codec.INVALID_PARAMS, f"Send `initialize` before `{ctx.method}`.") from None
+        if error.error.code == jsonrpc.INVALID_PARAMS and error.error.data == "":
+            raise MCPError(jsonrpc.INVALID_PARAMS, f"Send `initialize` before `{ctx.method}`.") from None
         raise
 
 
-def _problem(context: Context, error: ValidationError) -> str:
+def _problem(context: Context, error: Any) -> str:
     """The first member that is missing or wrong, in our words."""
+    if not hasattr(error, "errors"):
+        return f"Invalid `{context.method}`."
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     path: list[str] = []
     found: Any = {"params": context.params or {}}
@@ -153,18 +156,18 @@ async def _result(method: str, handler: Handler, caller: SdkCaller) -> Json:
     except MCPError:
         raise
     except faults.RemoteProtocolError as fault:
-        raise MCPError(codec.INVALID_PARAMS, str(fault)) from fault
+        raise MCPError(jsonrpc.INVALID_PARAMS, str(fault)) from fault
     except faults.Fault as fault:
         if method == "tools/call":
             return messages.result(str(fault), is_error=True)
         raise MCPError(_code(fault), str(fault)) from fault
     except Exception as error:
         logger.exception("`%s` failed", method)
-        raise MCPError(codec.INTERNAL_ERROR, INTERNAL) from error
+        raise MCPError(jsonrpc.INTERNAL_ERROR, INTERNAL) from error
 
 
 def _code(fault: faults.Fault) -> int:
     if isinstance(fault, faults.SessionNotFound):
-        return codec.RESOURCE_NOT_FOUND
+        return jsonrpc.RESOURCE_NOT_FOUND
     # An id that cannot be one, for example.
-    return codec.INVALID_PARAMS if isinstance(fault, faults.ConfigError) else codec.INTERNAL_ERROR
+    return jsonrpc.INVALID_PARAMS if isinstance(fault, faults.ConfigError) else jsonrpc.INTERNAL_ERROR
