@@ -28,7 +28,12 @@ class LastResort:
 
         try:
             await self._app(scope, receive, watched)
-        except Exception:
+        except Exception as error:
+            from starlette.requests import ClientDisconnect
+
+            if isinstance(error, ClientDisconnect):
+                # In the middle of its body: nobody waits for an answer, and nothing of ours went wrong.
+                return
             logger.exception("a request failed: %s %s", scope.get("method"), scope.get("path"))
             if not started and scope["type"] == "http":
                 await self._answer(scope, receive, send)
