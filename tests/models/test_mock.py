@@ -20,6 +20,13 @@ async def test_it_says_what_it_was_told_word_by_word() -> None:
     assert last == Answer((Text("to be or"),), "end", Usage(3, 3))
 
 
+async def test_spaces_are_no_words() -> None:
+    *chunks, last = await answer(Message("user", (Text("  to   be" + " " * 100_000),)))
+    assert chunks == [TextChunk("  to"), TextChunk("   be" + " " * 100_000)]
+    assert isinstance(last, Answer)
+    assert last.usage == Usage(2, 2)
+
+
 async def test_it_calls_a_tool_when_told_to() -> None:
     (last,) = await answer(Message("user", (Text('tool: Read {"file_path": "x"}'),)))
     assert isinstance(last, Answer)

@@ -11,6 +11,7 @@ For the nodes of a graph: `mock_language`, `embedding_mock`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator
 
 from trunkline.base import jsontext
@@ -22,6 +23,9 @@ from trunkline.models.model import Answer, AnswerOptions, Chunk, Request, Stop, 
 from trunkline.models.providers import ModelSettings
 
 _DIRECTIVE = "tool:"
+#: A word with the spaces before it. Spaces at the end belong to the last one: a message of nothing else is no million
+#: words.
+_WORD = re.compile(r" *[^ ]+(?: +\Z)?| +")
 #: A plausible one, so that conversations with it are compacted like others.
 CONTEXT_WINDOW = 200_000
 
@@ -47,12 +51,12 @@ class MockModel:
         if call is not None:
             yield Answer((call,), "tool_use", Usage(read, 1))
             return
-        pieces = _answer(last, request.options).split(" ")
+        pieces = _WORD.findall(_answer(last, request.options)) or [""]
         most = request.max_tokens or len(pieces)
         stop: Stop = "end" if len(pieces) <= most else "max_tokens"
-        for number, piece in enumerate(pieces[:most]):
-            yield TextChunk(piece if number == 0 else " " + piece)
-        yield Answer((Text(" ".join(pieces[:most])),), stop, Usage(read, len(pieces[:most])))
+        for piece in pieces[:most]:
+            yield TextChunk(piece)
+        yield Answer((Text("".join(pieces[:most])),), stop, Usage(read, len(pieces[:most])))
 
     async def close(self) -> None:
         """There is nothing to let go of."""
