@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.fake_agent import FakeAgent
-from tests.support.keeper import FAKE, own_sessions
+from tests.support.keeper import FAKE
 from tests.support.loop import until
+from tests.support.own_sessions import own_sessions
 from trunkline.base import paths
 from trunkline.core.agent import Approve, OpenRequest
 from trunkline.core.events import Envelope, TextDelta, ToolRequested, TurnEnded, TurnStarted, UserMessage

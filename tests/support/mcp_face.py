@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+import json
+from collections.abc import AsyncIterator
 from typing import Any
 
-from trunkline.base.vocabulary import Mode
+from tests.support.keeper import MemoryKeeper
 from trunkline.core import faults
 from trunkline.core.agent import Approve, Capabilities, Change, Decision, Deny, OpenRequest
-from trunkline.core.approvals import Policy
 from trunkline.core.events import (
-    Envelope,
     Event,
     Failed,
-    Gap,
     TextDelta,
     ToolCancelled,
     ToolFinished,
     ToolRequested,
     ToolStarted,
     TurnEnded,
-    TurnStarted,
     UserMessage,
 )
-from trunkline.core.ids import new_id
-from trunkline.core.keeper import LISTED, KnownSession, OfferedAgent, Removed, When
-from trunkline.core.log import MemoryLog
-from trunkline.core.session import Session
+from trunkline.core.keeper import OfferedAgent
 from trunkline.core.usage import Usage
 
 USED = Usage(10, 5)
@@ -98,126 +92,14 @@ class ObedientAgent:
         self._cancelled.set()
 
 
-class FaceSeat:
-    """A client's place in a session in memory."""
+class FaceKeeper(MemoryKeeper):
+    """Sessions in memory with obedient agents of these names."""
 
-    def __init__(self, keeper: FaceKeeper, session: Session, agent: str, client: str) -> None:
-        self.session = session
-        self.agent = agent
-        self.workspace = "."
-        self.client = client
-        self._keeper = keeper
-        self.left = False
+    def __init__(self, *agents: str, shared: bool = False) -> None:
+        super().__init__(*(OfferedAgent(name, f"It is called {name}.") for name in agents or ("echo",)), shared=shared)
 
-    @property
-    def may_answer(self) -> bool:
-        return self._keeper.role != "observer"
-
-    async def submit(self, message: UserMessage, when: When = "queue") -> int:
-        self._keeper.allow()
-        return self.session.submit(message)
-
-    def answer(self, call_id: str, decision: Decision) -> None:
-        self._keeper.allow()
-        self.session.answer(call_id, decision, self.client)
-
-    def stop(self, turn: int | None = None) -> None:
-        self._keeper.stopped.append(turn)
-        self.session.stop(self.client, turn)
-
-    def set_mode(self, mode: Mode) -> None:
-        self.session.set_mode(mode)
-
-    async def configure(self, change: Change) -> None:
-        await self.session.configure(change)
-
-    async def keep_file(self, name: str, data: bytes) -> str:
-        raise NotImplementedError
-
-    async def leave(self) -> None:
-        self.left = True
-
-
-class FaceKeeper:
-    """Sessions in memory. `role`: `talker`, or `observer`, who may only look."""
-
-    def __init__(self, *agents: str, shared: bool = False, role: str = "talker") -> None:
-        self.offered = [OfferedAgent(name, f"It is called {name}.") for name in agents or ("echo",)]
-        self.is_shared = shared
-        self.role = role
-        self.held: dict[str, tuple[Session, KnownSession, MemoryLog]] = {}
-        self.seats: list[FaceSeat] = []
-        self.stopped: list[int | None] = []
-
-    def allow(self) -> None:
-        if self.role == "observer":
-            raise faults.Forbidden("An observer may not do that.")
-
-    def check_may_ask(self) -> None:
-        self.allow()
-
-    async def agents(self) -> Sequence[OfferedAgent]:
-        return self.offered
-
-    async def capabilities_of(self, agent: str) -> Capabilities | None:
-        return None
-
-    async def open(
-        self,
-        agent: str,
-        session_id: str | None = None,
-        *,
-        workspace: str | None = None,
-        passing: bool = False,
-        removed: Removed = lambda: None,
-    ) -> FaceSeat:
-        self.allow()
-        if agent not in {each.name for each in self.offered}:
-            raise faults.UnknownAgent(f"There is no agent `{agent}`.")
-        name = session_id or new_id()
-        if name not in self.held:
-            log = MemoryLog(name)
-            session = await Session.open(ObedientAgent(agent), log, Policy())
-            number = len(self.held) + 1
-            self.held[name] = (session, KnownSession(name, agent, ".", number, number, f"session {number}"), log)
-        session, known, _ = self.held[name]
-        if known.agent != agent:
-            raise faults.SessionExists(f"The session `{name}` is one with the agent `{known.agent}`.")
-        seat = FaceSeat(self, session, agent, "tester")
-        self.seats.append(seat)
-        return seat
-
-    async def join(self, session_id: str, *, removed: Removed = lambda: None) -> FaceSeat:
-        raise NotImplementedError
-
-    async def known(self, session_id: str) -> KnownSession | None:
-        return self.held[session_id][1] if session_id in self.held else None
-
-    async def sessions(
-        self, agent: str | None = None, *, limit: int = LISTED, before: str | None = None
-    ) -> Sequence[KnownSession]:
-        found = [known for _, known, _ in reversed(self.held.values()) if agent in (None, known.agent)]
-        if before is not None:
-            found = found[[each.id for each in found].index(before) + 1 :]
-        return found[:limit]
-
-    async def read(self, session_id: str) -> Iterator[Envelope | Gap]:
-        return iter(tuple(self.held[session_id][2].read()))
-
-    async def fork(self, session_id: str, at: int | None = None, *, to_ask: bool = False) -> KnownSession:
-        raise NotImplementedError
-
-    async def remove(self, session_id: str) -> None:
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        for session, _, _ in self.held.values():
-            await session.close()
-
-    def said(self, session_id: str) -> list[str]:
-        """The messages of a session."""
-        events = [item.event for item in self.held[session_id][2].read() if isinstance(item, Envelope)]
-        return [event.message.text for event in events if isinstance(event, TurnStarted)]
+    def make(self, name: str) -> ObedientAgent:
+        return ObedientAgent(name)
 
 
 class LineCollector:
@@ -240,8 +122,6 @@ class LineCollector:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        import json
-
         return [json.loads(line) for line in self.data.splitlines()]
 
     async def answer(self, request: object) -> dict[str, Any]:

@@ -4,184 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 
 from tests.support.fake_agent import FakeAgent
+from tests.support.keeper import FAKE, MemoryKeeper
 from tests.support.patience import PATIENCE_SECONDS
-from trunkline.agents import registry
 from trunkline.base.asgi_write_now import WRITE_NOW, WriteNow
-from trunkline.base.vocabulary import Mode
-from trunkline.core.agent import Agent, Capabilities, Change, Decision
-from trunkline.core.approvals import Policy
-from trunkline.core.events import Envelope, Gap, UserMessage
-from trunkline.core.faults import Fault, Forbidden, SessionExists, SessionNotFound, UnknownAgent
-from trunkline.core.ids import new_id
-from trunkline.core.keeper import KnownSession, OfferedAgent, Removed, When
-from trunkline.core.log import MemoryLog
-from trunkline.core.session import Session
+from trunkline.core.keeper import OfferedAgent
 from trunkline.wires.openai.serve import OpenAIApplication
 
 BASE = "http://127.0.0.1:4500"
-ECHO, FAKE, MODEL = "echo", "fake", "model:mock"
-
-
-class FakeSeat:
-    """A place in a session in memory."""
-
-    client = "ana"
-    may_answer = False
-    workspace = "."
-
-    def __init__(self, keeper: FakeKeeper, session: Session, agent: str, *, passing: bool) -> None:
-        self.session = session
-        self.agent = agent
-        self.stopped: list[int | None] = []
-        self._keeper = keeper
-        self._passing = passing
-
-    async def submit(self, message: UserMessage, when: When = "queue") -> int:
-        if self._keeper.refuses is not None:
-            raise self._keeper.refuses
-        return self.session.submit(message)
-
-    def answer(self, call_id: str, decision: Decision) -> None:
-        self.session.answer(call_id, decision, self.client)
-
-    def stop(self, turn: int | None = None) -> None:
-        self.stopped.append(turn)
-        self.session.stop(self.client, turn)
-
-    def set_mode(self, mode: Mode) -> None:
-        self.session.set_mode(mode)
-
-    async def configure(self, change: Change) -> None:
-        await self.session.configure(change)
-
-    async def keep_file(self, name: str, data: bytes) -> str:
-        self._keeper.kept.append((name, data))
-        return f"/kept/{name}"
-
-    async def leave(self) -> None:
-        self._keeper.left.append(self.session.id)
-        if self._passing:
-            await self._keeper.remove(self.session.id)
-
-
-class FakeKeeper:
-    """Keeps sessions in memory."""
-
-    def __init__(self) -> None:
-        self.is_shared = False
-        self.may_talk = True
-        self.refuses: Fault | None = None
-        """What `submit` raises, if anything."""
-        self.fakes: list[FakeAgent] = []
-        self.seats: list[FakeSeat] = []
-        self.left: list[str] = []
-        self.kept: list[tuple[str, bytes]] = []
-        """The files that clients sent."""
-        self._sessions: dict[str, tuple[Session, str, MemoryLog]] = {}
-        self._removed: dict[str, list[Removed]] = {}
-
-    @property
-    def fake(self) -> FakeAgent:
-        """The agent that was made last."""
-        return self.fakes[-1]
-
-    @property
-    def ids(self) -> list[str]:
-        """The sessions that there are."""
-        return list(self._sessions)
-
-    def check_may_ask(self) -> None:
-        if not self.may_talk:
-            raise Forbidden("You may not do that: your role is `observer`.")
-
-    async def agents(self) -> Sequence[OfferedAgent]:
-        return [OfferedAgent(ECHO, "Says it again."), OfferedAgent(FAKE), OfferedAgent(MODEL, is_model=True)]
-
-    async def capabilities_of(self, agent: str) -> Capabilities | None:
-        return None
-
-    def _make(self, name: str) -> Agent:
-        if name == FAKE:
-            self.fakes.append(FakeAgent())
-            return self.fakes[-1]
-        if name not in (ECHO, MODEL):
-            raise UnknownAgent(f"There is no agent `{name}`.")
-        return registry.make(name, {})
-
-    async def open(
-        self,
-        agent: str,
-        session_id: str | None = None,
-        *,
-        workspace: str | None = None,
-        passing: bool = False,
-        removed: Removed = lambda: None,
-    ) -> FakeSeat:
-        self.check_may_ask()
-        if session_id in self._sessions:
-            if self._sessions[session_id][1] != agent:
-                raise SessionExists(f"The session `{session_id}` is with another agent.")
-            return await self.join(session_id, removed=removed)
-        log = MemoryLog(session_id or new_id())
-        await self._begin(agent, log, resume=False)
-        return self._seat(log.session, removed, passing=passing)
-
-    async def join(self, session_id: str, *, removed: Removed = lambda: None) -> FakeSeat:
-        if session_id not in self._sessions:
-            raise SessionNotFound(f"There is no session `{session_id}`.")
-        return self._seat(session_id, removed)
-
-    def _seat(self, session_id: str, removed: Removed, *, passing: bool = False) -> FakeSeat:
-        session, agent, _ = self._sessions[session_id]
-        self._removed.setdefault(session_id, []).append(removed)
-        self.seats.append(FakeSeat(self, session, agent, passing=passing))
-        return self.seats[-1]
-
-    async def _begin(self, agent: str, log: MemoryLog, *, resume: bool) -> None:
-        session = await Session.open(self._make(agent), log, Policy(), resume=resume)
-        self._sessions[log.session] = (session, agent, log)
-
-    async def known(self, session_id: str) -> KnownSession | None:
-        found = self._sessions.get(session_id)
-        return None if found is None else KnownSession(session_id, found[1], ".", 1_771_400_000_000, 1_771_400_000_000)
-
-    async def sessions(
-        self, agent: str | None = None, *, limit: int = 100, before: str | None = None
-    ) -> Sequence[KnownSession]:
-        return []
-
-    async def read(self, session_id: str) -> Iterator[Envelope | Gap]:
-        if session_id not in self._sessions:
-            raise SessionNotFound(f"There is no session `{session_id}`.")
-        return iter(list(self._sessions[session_id][2].read()))
-
-    async def fork(self, session_id: str, at: int | None = None, *, to_ask: bool = False) -> KnownSession:
-        _, agent, log = self._sessions[session_id]
-        made = MemoryLog(new_id())
-        for item in log.read():
-            if isinstance(item, Envelope) and (at is None or item.seq <= at):
-                made.append(item.replace(session=made.session))
-        await self._begin(agent, made, resume=True)
-        return KnownSession(made.session, agent, ".", 0, 0)
-
-    async def remove(self, session_id: str) -> None:
-        if session_id not in self._sessions:
-            raise SessionNotFound(f"There is no session `{session_id}`.")
-        session, _, _ = self._sessions.pop(session_id)
-        for each in self._removed.pop(session_id, ()):
-            each()
-        await session.close()
-
-    async def close(self) -> None:
-        for id in self.ids:
-            await self.remove(id)
+ECHO, MODEL = "echo", "model:mock"
+OFFERED = (OfferedAgent(ECHO, "Says it again."), OfferedAgent(FAKE), OfferedAgent(MODEL, is_model=True))
 
 
 class Caller:
@@ -278,7 +116,7 @@ def events_in(text: str) -> list[Any]:
 class OpenAIWorld:
     """Everything that a test may want of it."""
 
-    def __init__(self, keeper: FakeKeeper, app: OpenAIApplication, client: httpx.AsyncClient) -> None:
+    def __init__(self, keeper: MemoryKeeper, app: OpenAIApplication, client: httpx.AsyncClient) -> None:
         self.keeper = keeper
         self.app = app
         self._client = client
@@ -328,7 +166,7 @@ class OpenAIWorld:
 @asynccontextmanager
 async def openai_world() -> AsyncIterator[OpenAIWorld]:
     """An application, and who talks to it. Every seat was left afterwards."""
-    keeper = FakeKeeper()
+    keeper = MemoryKeeper(*OFFERED)
     app = OpenAIApplication(lambda scope: keeper)
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url=BASE) as client:
@@ -337,7 +175,7 @@ async def openai_world() -> AsyncIterator[OpenAIWorld]:
             yield world
         finally:
             await world.close()
-        assert len(keeper.left) == len(keeper.seats)
+        assert all(seat.left for seat in keeper.seats)
 
 
 def error_of(response: httpx.Response, status: int) -> dict[str, Any]:

@@ -62,8 +62,8 @@ async def what_a_prompt_brings(world: AcpWorld) -> Fate:
     await ended(world, prompt, DONE)
     (heard,) = world.fake.heard
     assert "Look at [a.txt]" in heard.text
-    assert heard.files == (str(file), str(world.keeper.kept[0]))
-    assert world.keeper.kept[0].read_bytes() == b"\x89PNG"
+    assert heard.files == (str(file), *world.keeper.kept)
+    assert list(world.keeper.kept.values()) == [b"\x89PNG"]
     return "carried"
 
 

@@ -130,7 +130,7 @@ async def a_failure(host: Host) -> Fate:
     assert "provider" not in str(failed)
     assert failed.structured_content["outcome"] == "error"
     assert (await host.ask("fine")).structured_content["outcome"] == "success"
-    host.keeper.role = "observer"
+    host.keeper.may_ask = False
     refused = await host.ask("no", "s2")
     assert (refused.is_error, words(refused)) == (True, "An observer may not do that.")
     return "degraded"

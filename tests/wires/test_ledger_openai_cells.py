@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.support.keeper import FAKE
 from tests.support.ledger_cells import OTHERS, Scenes, flags_of
 from tests.support.loop import until
-from tests.support.openai_world import ECHO, FAKE, MODEL, Caller, OpenAIWorld, error_of, openai_world
+from tests.support.openai_world import ECHO, MODEL, Caller, OpenAIWorld, error_of, openai_world
 from trunkline.cli import openai_serve
 from trunkline.core import events as core
 from trunkline.core import faults
@@ -66,7 +67,7 @@ async def what_a_message_brings(it: Watched) -> Fate:
         await it.ask(path, {"messages": sent} if path == CHAT else {"input": sent}, DONE)
         (heard,) = it.world.fake.heard
         assert (heard.text, len(heard.files)) == ("Look", 1)
-        assert it.world.keeper.kept[-1][1] == PNG
+        assert it.world.keeper.kept[heard.files[0]] == PNG
     return "carried"
 
 
@@ -88,7 +89,7 @@ async def hanging_up(it: Watched) -> Fate:
         caller = await it.ask(path, {"stream": True}, **{SESSION: path[:4]})
         await caller.leave()
         assert it.world.keeper.seats[-1].stopped == [1]
-        assert path[:4] in it.world.keeper.ids
+        assert path[:4] in it.world.keeper.held
     begun = (await it.world.respond("One", FAKE, background=True, conversation="s1")).json()
     await until(lambda: it.world.fake.busy)
     cancelled = (await it.world.ask("POST", f"responses/{begun['id']}/cancel")).json()
@@ -203,10 +204,10 @@ async def one_session(it: Watched) -> Fate:
     assert caller.headers["x-trunkline-session"] == "mine"
     await it.ask(RESPONSES, {"conversation": "mine"}, DONE)
     await it.ask(RESPONSES, {"previous_response_id": "resp_2_mine"}, DONE)
-    assert it.world.keeper.ids == ["mine"]
+    assert list(it.world.keeper.held) == ["mine"]
     assert len(it.world.fake.heard) == 3
     await it.ask(RESPONSES, {"previous_response_id": "resp_1_mine"}, DONE)
-    return "carried" if len(it.world.keeper.ids) == 2 else "degraded"
+    return "carried" if len(it.world.keeper.held) == 2 else "degraded"
 
 
 @SCENES.of("history", "instructions")
@@ -261,7 +262,7 @@ async def options(it: Watched) -> Fate:
 
 @SCENES.of("fatal start")
 async def no_start(it: Watched) -> Fate:
-    it.world.keeper.refuses = faults.ConfigError("It is not configured.")
+    it.world.keeper.refusal = faults.ConfigError("It is not configured.")
     for response in (await it.world.chat(), await it.world.respond()):
         assert error_of(response, 400)["message"] == "It is not configured."
         it.hear(response.text)

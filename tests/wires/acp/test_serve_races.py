@@ -76,9 +76,9 @@ async def test_whoever_only_watches_changes_nothing_by_a_prompt(shared: AcpWorld
     shared.keeper.may_ask = False
     picture = {"type": "image", "mimeType": "image/png", "data": "AAAA"}
     error = await shared.client.refused("session/prompt", sessionId=session, prompt=[picture])
-    assert "talker" in error["message"]
+    assert "observer" in error["message"]
     assert shared.fake.changes == []
-    assert shared.keeper.kept == []
+    assert shared.keeper.kept == {}
 
 
 async def test_a_load_that_is_taken_back_does_not_silence_a_session_that_is_open(it: AcpWorld) -> None:

@@ -194,7 +194,7 @@ async def test_an_observer_may_list_and_read_but_not_ask() -> None:
     keeper = FaceKeeper()
     async with client(keeper) as host:
         await host.call_tool("ask_echo", {"message": "hello", "session": "mine"})
-        keeper.role = "observer"
+        keeper.may_ask = False
         refused = await host.call_tool("ask_echo", {"message": "again", "session": "mine"})
         read = await host.call_tool("read_session", {"session": "mine"})
         assert len((await host.list_resources()).resources) == 1
@@ -247,7 +247,7 @@ async def test_a_cancelled_request_stops_its_turn_and_no_other() -> None:
         await asyncio.wait({mine})
         await until(lambda: not keeper.held["mine"][0].turn)
         assert keeper.held["other"][0].turn == 1
-        assert keeper.stopped == [1]
+        assert [turn for seat in keeper.seats for turn in seat.stopped] == [1]
         other.cancel()
         await asyncio.wait({other})
 
@@ -426,4 +426,4 @@ async def test_a_question_that_nobody_answers_ends_the_turn(monkeypatch: pytest.
     async with client(keeper, "auto", Person()) as host:
         await host.session.call_tool("ask_echo", {"message": "tool", "session": "s"}, allow_input_required=True)
         await until(lambda: not keeper.held["s"][0].turn)
-    assert keeper.stopped == [1]
+    assert [turn for seat in keeper.seats for turn in seat.stopped] == [1]

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.keeper import FAKE
 from tests.support.loop import until
-from tests.support.openai_world import ECHO, FAKE, MODEL, error_of, events_in, openai_world
+from tests.support.openai_world import ECHO, MODEL, error_of, events_in, openai_world
 from trunkline.core import events as core
 from trunkline.core.agent import AddHistory
 from trunkline.core.usage import Usage
@@ -180,7 +181,7 @@ async def test_in_a_named_session_only_the_last_message_counts() -> None:
             world.fake.say(core.TurnEnded("success"))
             await caller.whole()
             assert caller.headers["x-trunkline-session"] == "my chat"
-        assert world.keeper.ids == ["my chat"]
+        assert list(world.keeper.held) == ["my chat"]
         assert [message.text for message in world.fake.heard] == ["One", "Two"]
         # What stands before the first message of a new session is new to it.
         assert len(world.fake.changes) == 1
@@ -190,7 +191,7 @@ async def test_a_stateless_turn_leaves_nothing_behind() -> None:
     async with openai_world() as world:
         response = await world.chat()
         assert "x-trunkline-session" not in response.headers
-        assert world.keeper.ids == []
+        assert list(world.keeper.held) == []
 
 
 STOPPED = [
@@ -399,7 +400,7 @@ async def test_an_agent_that_cannot_be_told_what_was_before_says_so() -> None:
         await until(lambda: world.keeper.fakes and world.fake.busy)
         world.fake.say(core.TurnEnded("success"))
         await caller.whole()
-        assert world.keeper.ids == ["s1"]
+        assert list(world.keeper.held) == ["s1"]
         world.fake.refuses = Unsupported("It cannot")
         forked = await world.keeper.open(FAKE, "s2")
         await forked.leave()

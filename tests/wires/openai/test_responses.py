@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.keeper import FAKE
 from tests.support.loop import until
-from tests.support.openai_world import ECHO, FAKE, MODEL, OpenAIWorld, error_of, events_in, openai_world
+from tests.support.openai_world import ECHO, MODEL, OpenAIWorld, error_of, events_in, openai_world
 from trunkline.core import events as core
 from trunkline.core.agent import AddHistory
 from trunkline.core.usage import Usage
@@ -37,7 +38,7 @@ async def test_an_agent_answers_and_the_response_names_its_session_and_turn() ->
         assert (found["metadata"], found["temperature"], found["store"]) == ({"a": "b"}, 0.5, True)
         assert found["usage"]["total_tokens"] == 0
         # It is kept.
-        assert world.keeper.ids == [session]
+        assert list(world.keeper.held) == [session]
 
 
 async def asked(world: OpenAIWorld, body: dict[str, Any], *said: core.Event) -> Any:
@@ -175,7 +176,7 @@ async def test_what_is_not_stored_leaves_nothing_behind() -> None:
     async with openai_world() as world:
         response = await world.respond(store=False)
         found = response.json()
-        assert (found["store"], found["conversation"], world.keeper.ids) == (False, None, [])
+        assert (found["store"], found["conversation"], list(world.keeper.held)) == (False, None, [])
         assert "x-trunkline-session" not in response.headers
         error_of(await world.get(f"responses/{found['id']}"), 404)
 

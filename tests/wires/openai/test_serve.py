@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.keeper import FAKE
 from tests.support.loop import until
-from tests.support.openai_world import ECHO, FAKE, MODEL, error_of, openai_world
+from tests.support.openai_world import ECHO, MODEL, error_of, openai_world
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base import http_public
 from trunkline.core import events as core
@@ -118,7 +119,7 @@ async def test_a_lone_surrogate_does_no_harm() -> None:
 
 async def test_who_may_only_watch_may_list_models_and_no_more() -> None:
     async with openai_world() as world:
-        world.keeper.may_talk = False
+        world.keeper.may_ask = False
         assert (await world.get("models")).status_code == 200
         made = await world.ask("POST", "conversations")
         read = await world.get("responses/resp_1_s1")
@@ -128,7 +129,7 @@ async def test_who_may_only_watch_may_list_models_and_no_more() -> None:
 
 async def test_a_spent_budget_is_429_and_says_when_to_try_again() -> None:
     async with openai_world() as world:
-        world.keeper.refuses = BudgetExceeded("Nothing left for today.", retry_after=90.4)
+        world.keeper.refusal = BudgetExceeded("Nothing left for today.", retry_after=90.4)
         for stream in (True, False):
             response = await world.chat(stream=stream)
             assert error_of(response, 429)["code"] == "insufficient_quota"
@@ -137,19 +138,19 @@ async def test_a_spent_budget_is_429_and_says_when_to_try_again() -> None:
 
 async def test_a_busy_agent_is_409() -> None:
     async with openai_world() as world:
-        world.keeper.refuses = AgentBusy("Too many messages are waiting.")
+        world.keeper.refusal = AgentBusy("Too many messages are waiting.")
         assert error_of(await world.respond(), 409)["code"] == "busy"
 
 
 async def test_what_nobody_foresaw_is_500_and_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
     async with openai_world() as world:
-        world.keeper.refuses = RuntimeError("a secret")  # type: ignore[assignment]  # a defect
+        world.keeper.refusal = RuntimeError("a secret")
         response = await world.chat()
         assert error_of(response, 500)["message"] == "Internal error."
         assert "a secret" in caplog.text
 
 
-async def heard_with(content: list[dict[str, Any]]) -> tuple[core.UserMessage, list[tuple[str, bytes]]]:
+async def heard_with(content: list[dict[str, Any]]) -> tuple[core.UserMessage, dict[str, bytes]]:
     """The message that an agent hears, and the files that were kept for it."""
     async with openai_world() as world:
         caller = world.call("chat/completions", {"messages": [{"role": "user", "content": content}]})
@@ -171,8 +172,10 @@ async def test_pictures_and_files_are_files_for_the_agent() -> None:
         ]
     )
     assert message.text == "Look"
-    assert kept == [("image.png", PNG), ("image.png", PNG), ("a-b.txt", b"text"), ("file.txt", b"hello there")]
-    assert message.files == tuple(f"/kept/{name}" for name, _ in kept)
+    assert list(kept.values()) == [PNG, PNG, b"text", b"hello there"]
+    assert message.files == tuple(kept)
+    names = [path.partition("-")[2] for path in kept]
+    assert names == ["image.png", "image.png", "a-b.txt", "file.txt"]
 
 
 async def test_a_picture_without_a_word_is_a_message() -> None:

@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
+from tests.support.keeper import FAKE
 from tests.support.loop import until
-from tests.support.openai_world import FAKE, OpenAIWorld, events_in, openai_world
+from tests.support.openai_world import OpenAIWorld, events_in, openai_world
 from trunkline.core import events as core
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.usage import Usage
@@ -90,7 +91,7 @@ async def test_a_client_that_leaves_stops_its_turn_and_what_was_passing_is_remov
         world.fake.say(core.TextDelta("Hello"))
         await caller.leave()
         assert world.keeper.seats[0].stopped == [1]
-        assert world.keeper.ids == []
+        assert list(world.keeper.held) == []
         assert world.fake.closed
 
 
@@ -114,7 +115,7 @@ async def test_a_response_in_the_background_goes_on_when_its_reader_leaves() -> 
         await caller.leave()
         assert world.keeper.seats[0].stopped == []
         world.fake.say(core.TextDelta("Hello"), core.TurnEnded("success"))
-        await until(lambda: world.keeper.left)
+        await until(lambda: world.keeper.seats[0].left)
         assert (await world.get("responses/resp_1_s1")).json()["status"] == "completed"
 
 
@@ -225,7 +226,7 @@ async def test_a_session_that_is_removed_ends_its_streams_with_an_error(path: st
     async with openai_world() as world:
         caller = world.call(path, {"stream": True, "store": True})
         await begun(world)
-        await world.keeper.remove(world.keeper.ids[0])
+        await world.keeper.remove(next(iter(world.keeper.held)))
         await caller.whole()
         assert caller.ended
         assert "The session was removed." in caller.text
