@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +14,12 @@ import pytest
 
 from tests.support.agent_process import gone
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.piped_program import PipedProgram, finished
 from trunkline.cli import acp
 
 pytestmark = pytest.mark.process
 
 COMMAND = [sys.executable, "-m", "trunkline", "acp"]
-#: By the contract, from the end of input or SIGTERM to the exit; more where the machine is busy.
-ENDING_SECONDS = 3.0 + PATIENCE_SECONDS / 4
 
 SCRIPT = """
 turns:
@@ -42,80 +37,29 @@ turns:
 """
 
 
-class Editor:
-    """An editor's end of the pipes."""
+class Editor(PipedProgram):
+    """An editor's end of the pipes. Whatever it is asked is allowed."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self.process = process
-        self.lines: list[dict[str, Any]] = []
-        self._number = 0
-
-    def send(self, **members: Any) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **members}).encode() + b"\n")
-        self.process.stdin.flush()
-
-    def read(self) -> dict[str, Any]:
-        """The next line, which is a message."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line, "the agent has ended"
-        message: dict[str, Any] = json.loads(line)
-        self.lines.append(message)
-        return message
-
-    def begin(self, method: str, **params: Any) -> int:
-        self._number += 1
-        self.send(id=self._number, method=method, params=params)
-        return self._number
-
-    def until(self, number: int) -> dict[str, Any]:
-        """The answer to a request; whatever is asked meanwhile is allowed."""
-        while (message := self.read()).get("id") != number or "method" in message:
-            if message.get("method") == "session/request_permission":
-                outcome = {"outcome": "selected", "optionId": "allow_once"}
-                self.send(id=message["id"], result={"outcome": outcome})
-        return message
-
-    def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        return self.until(self.begin(method, **params))
+    def meanwhile(self, message: dict[str, Any]) -> None:
+        if message.get("method") == "session/request_permission":
+            outcome = {"outcome": "selected", "optionId": "allow_once"}
+            self.send(id=message["id"], result={"outcome": outcome})
 
     def new(self, place: Path) -> str:
         session: str = self.ask("session/new", cwd=str(place), mcpServers=[])["result"]["sessionId"]
         return session
 
     def prompt(self, session: str, text: str) -> int:
-        return self.begin("session/prompt", sessionId=session, prompt=[{"type": "text", "text": text}])
+        return self.request("session/prompt", sessionId=session, prompt=[{"type": "text", "text": text}])
 
     def said(self) -> str:
         """The words of all answers so far."""
         updates = [line["params"]["update"] for line in self.lines if line.get("method") == "session/update"]
         return "".join(each["content"]["text"] for each in updates if each["sessionUpdate"] == "agent_message_chunk")
 
-    def close(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
 
-    def exit_code(self) -> int:
-        return self.process.wait(PATIENCE_SECONDS)
-
-
-@contextmanager
-def editor(*arguments: str, **variables: str) -> Iterator[Editor]:
-    with subprocess.Popen(
-        [*COMMAND, *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=os.environ | variables,
-    ) as process:
-        patience = threading.Timer(PATIENCE_SECONDS, process.kill)
-        patience.start()
-        try:
-            yield Editor(process)
-        finally:
-            patience.cancel()
-            process.kill()
+def editor(*arguments: str, **variables: str) -> AbstractContextManager[Editor]:
+    return Editor.started([*COMMAND, *arguments], **variables)
 
 
 @pytest.fixture
@@ -125,11 +69,8 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
-def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [*COMMAND, *arguments], capture_output=True, timeout=PATIENCE_SECONDS, check=False,
-        **{"stdin": subprocess.DEVNULL, **options},
-    )  # fmt: skip
+def run(*arguments: str, input: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    return finished([*COMMAND, *arguments], input=input)
 
 
 def test_sessions_outlive_the_process_and_have_one_id(tmp_path: Path) -> None:
@@ -181,10 +122,7 @@ def test_the_mode_of_the_variables_counts(tmp_path: Path, script: Path) -> None:
 def test_the_end_of_input_exits_0() -> None:
     with editor("echo") as made:
         made.ask("initialize", protocolVersion=1)
-        began = time.monotonic()
-        made.close()
-        assert made.exit_code() == 0
-        assert time.monotonic() - began < ENDING_SECONDS
+        made.ends("eof")
     assert run("echo").returncode == 0
 
 
@@ -195,25 +133,15 @@ def test_it_ends_in_the_middle_of_a_turn(tmp_path: Path, script: Path, ending: s
         made.prompt(session, "hang")
         while "I begin." not in str(made.read()):
             pass
-        began = time.monotonic()
-        if ending == "eof":
-            made.close()
-        else:
-            made.process.send_signal(signal.SIGTERM)
-        assert made.exit_code() == (0 if ending == "eof" else 143)
-        assert time.monotonic() - began < ENDING_SECONDS
+        made.ends(ending)
 
 
 def test_no_child_is_left(tmp_path: Path) -> None:
     with editor(f"jsonstream:{sys.executable} -m trunkline agent --json-stream --agent echo") as made:
         session = made.new(tmp_path)
         made.until(made.prompt(session, "hello"))
-        children = Path(f"/proc/{made.process.pid}/task/{made.process.pid}/children")
-        if not children.exists():
-            pytest.skip("this system does not list children")
-        started = [int(each) for each in children.read_text().split()]
-        made.process.send_signal(signal.SIGTERM)
-        assert made.exit_code() == 143
+        started = made.children()
+        made.ends("sigterm")
     assert all(gone(pid) for pid in started)
 
 
@@ -223,7 +151,7 @@ def test_what_is_piped_in_is_answered(tmp_path: Path) -> None:
         json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}).encode(),
         b'{"jsonrpc":"2.0","id":2,"method":"_x"}',
     ]
-    done = run("echo", input=b"\n".join(lines), stdin=None)
+    done = run("echo", input=b"\n".join(lines))
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0
     assert sorted(answer.get("error", {}).get("code", 0) for answer in answers) == [-32700, -32601, 0]
@@ -248,7 +176,7 @@ def test_a_flood_of_a_host_that_never_reads_does_not_fill_the_memory(tmp_path: P
         def flood() -> None:
             try:
                 for _ in range(3000):
-                    made.begin("session/load", sessionId="x" * 1000, cwd="/", mcpServers=[])
+                    made.request("session/load", sessionId="x" * 1000, cwd="/", mcpServers=[])
             except OSError:
                 pass
             stopped.set()

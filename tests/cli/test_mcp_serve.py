@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.agent_process import gone
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.piped_program import PipedProgram, finished
 
 pytestmark = pytest.mark.process
 
 COMMAND = [sys.executable, "-m", "trunkline", "mcp", "serve"]
-#: By the contract, from the end of input or SIGTERM to the exit; more where the machine is busy.
-ENDING_SECONDS = 3.0
 
 HANGS = """
 turns:
@@ -37,37 +29,8 @@ turns:
 """
 
 
-class McpHost:
+class McpHost(PipedProgram):
     """A host's end of the pipes."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self.process = process
-        self.lines: list[dict[str, Any]] = []
-        self._number = 0
-
-    def send(self, method: str, request: int | None = None, **params: Any) -> None:
-        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
-        if request is not None:
-            message["id"] = request
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(message).encode() + b"\n")
-        self.process.stdin.flush()
-
-    def read(self) -> dict[str, Any]:
-        """The next line, which is a message."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line, "the server has ended"
-        message: dict[str, Any] = json.loads(line)
-        self.lines.append(message)
-        return message
-
-    def ask(self, method: str, **params: Any) -> Any:
-        self._number += 1
-        self.send(method, self._number, **params)
-        while (message := self.read()).get("id") != self._number:
-            pass
-        return message
 
     def call(self, tool: str, **arguments: Any) -> Any:
         return self.ask("tools/call", name=tool, arguments=arguments)["result"]
@@ -75,29 +38,12 @@ class McpHost:
     def begin(self) -> Any:
         hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
         answer = self.ask("initialize", **hello)
-        self.send("notifications/initialized")
+        self.send(method="notifications/initialized", params={})
         return answer["result"]
 
-    def exit_code(self) -> int:
-        return self.process.wait(PATIENCE_SECONDS)
 
-
-@contextmanager
-def host(*arguments: str, **variables: str) -> Iterator[McpHost]:
-    with subprocess.Popen(
-        [*COMMAND, *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=os.environ | variables,
-    ) as process:
-        patience = threading.Timer(PATIENCE_SECONDS, process.kill)
-        patience.start()
-        try:
-            yield McpHost(process)
-        finally:
-            patience.cancel()
-            process.kill()
+def host(*arguments: str, **variables: str) -> AbstractContextManager[McpHost]:
+    return McpHost.started([*COMMAND, *arguments], **variables)
 
 
 @pytest.fixture
@@ -137,11 +83,7 @@ def test_several_agents_are_several_tools(tmp_path: Path) -> None:
 def test_the_end_of_input_exits_0(tmp_path: Path) -> None:
     with host("--agent", "echo", "--workspace", str(tmp_path)) as made:
         made.begin()
-        assert made.process.stdin is not None
-        began = time.monotonic()
-        made.process.stdin.close()
-        assert made.exit_code() == 0
-        assert time.monotonic() - began < ENDING_SECONDS + PATIENCE_SECONDS / 4
+        made.ends("eof")
 
 
 @pytest.mark.parametrize("ending", ["eof", "sigterm"])
@@ -149,17 +91,10 @@ def test_it_ends_in_the_middle_of_a_turn(tmp_path: Path, script: Path, ending: s
     with host("--script", str(script), "--workspace", str(tmp_path)) as made:
         made.begin()
         call = {"name": "ask_scripted", "arguments": {"message": "hang"}, "_meta": {"progressToken": 1}}
-        made.send("tools/call", 99, **call)
+        made.request("tools/call", **call)
         while "I begin." not in str(made.read()):
             pass
-        began = time.monotonic()
-        if ending == "eof":
-            assert made.process.stdin is not None
-            made.process.stdin.close()
-        else:
-            made.process.send_signal(signal.SIGTERM)
-        assert made.exit_code() == (0 if ending == "eof" else 143)
-        assert time.monotonic() - began < ENDING_SECONDS + PATIENCE_SECONDS / 4
+        made.ends(ending)
 
 
 def test_no_child_is_left(tmp_path: Path) -> None:
@@ -168,12 +103,8 @@ def test_no_child_is_left(tmp_path: Path) -> None:
         made.begin()
         name = made.ask("tools/list")["result"]["tools"][0]["name"]
         assert "hello" in made.call(name, message="hello")["content"][0]["text"]
-        children = Path(f"/proc/{made.process.pid}/task/{made.process.pid}/children")
-        if not children.exists():
-            pytest.skip("this system does not list children")
-        started = [int(each) for each in children.read_text().split()]
-        made.process.send_signal(signal.SIGTERM)
-        assert made.exit_code() == 143
+        started = made.children()
+        made.ends("sigterm")
     assert all(gone(pid) for pid in started)
 
 
@@ -192,18 +123,14 @@ def test_what_would_be_asked_is_denied_unless_it_is_allowed(tmp_path: Path, scri
 
 
 def test_an_agent_that_is_not_there_is_told_at_the_start() -> None:
-    done = subprocess.run(
-        [*COMMAND, "--agent", "nobody"], capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE_SECONDS
-    )
+    done = finished([*COMMAND, "--agent", "nobody"])
     assert done.returncode == 1
     assert done.stdout == b""
     assert b"nobody" in done.stderr
 
 
 def test_wrong_options_are_2_and_say_so_on_standard_error() -> None:
-    done = subprocess.run(
-        [*COMMAND, "--no-such-option"], capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE_SECONDS
-    )
+    done = finished([*COMMAND, "--no-such-option"])
     assert done.returncode == 2
     assert done.stdout == b""
     assert b"--help" in done.stderr
@@ -217,12 +144,7 @@ def test_what_is_piped_in_is_answered(tmp_path: Path) -> None:
         {"id": 2, "method": "tools/call", "params": {"name": "ask_echo", "arguments": {"message": "piped"}}},
     ]
     text = b"\n".join(json.dumps({"jsonrpc": "2.0"} | line).encode() for line in lines)
-    done = subprocess.run(
-        [*COMMAND, "--agent", "echo", "--workspace", str(tmp_path)],
-        capture_output=True,
-        input=text,
-        timeout=PATIENCE_SECONDS,
-    )
+    done = finished([*COMMAND, "--agent", "echo", "--workspace", str(tmp_path)], input=text)
     assert done.returncode == 0
     answers = {each["id"]: each for each in map(json.loads, done.stdout.splitlines())}
     assert "piped" in str(answers[2]["result"])

@@ -6,7 +6,6 @@ proxy that is not there.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,10 +13,9 @@ import pytest
 
 from environments import INSTALL_SECONDS
 from tests.support.acp_strangers import AGENTS, ANSWER, COMMAND, model
-from tests.support.asked_turn import asked_turn
+from tests.support.asked_turn import asked_turn, watched_turn
 from tests.support.mcp_environment import environment
 from tests.support.misbehaving import said
-from tests.support.patience import PATIENCE_SECONDS
 from tests.support.provider import StubProvider
 from trunkline.agents.external.acp import AcpAgent
 from trunkline.core.agent import Approve, Deny
@@ -31,7 +29,6 @@ from trunkline.core.events import (
     ToolFinished,
     ToolRequested,
     TurnEnded,
-    UserMessage,
 )
 from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
@@ -51,13 +48,6 @@ each = pytest.mark.parametrize("name", list(AGENTS))
 async def stub() -> AsyncIterator[StubProvider]:
     async with StubProvider(model) as provider:
         yield provider
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    place = tmp_path / "project"
-    place.mkdir()
-    return place
 
 
 def nobody(session: Session, request: ToolRequested) -> None:
@@ -126,19 +116,12 @@ async def test_it_answers_asks_obeys_stops_and_remembers(
 
 async def stopped_turn(session: Session, text: str) -> list[Event]:
     """The events of a turn that is stopped at its first word."""
-    heard = session.subscribe()
-    session.submit(UserMessage(text))
-    events: list[Event] = []
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        async for envelope in heard:
-            event = getattr(envelope, "event", None)
-            assert isinstance(event, Event)
-            events.append(event)
-            if isinstance(event, TextDelta):
-                session.stop()
-            if isinstance(event, TurnEnded):
-                break
-    return events
+
+    def react(event: Event) -> None:
+        if isinstance(event, TextDelta):
+            session.stop()
+
+    return await watched_turn(session, text, react)
 
 
 #: An agent that is made with the official SDK: it asks, it plans, and it remembers.

@@ -14,6 +14,7 @@ import pytest
 from tests.support.attached import ASKING
 from tests.support.coding import calls, says, serving
 from tests.support.mcp_environment import INSTALL_SECONDS, environment
+from tests.support.ran import printed_by
 
 # The first run makes the environment.
 pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(2 * INSTALL_SECONDS)]
@@ -22,27 +23,14 @@ CLIENT = Path(__file__).parent / "acp_stdio_client.py"
 PYTHON_SDK = ("agent-client-protocol[http]==0.12.1",)
 TRUNKLINE = (sys.executable, "-P", "-m", "trunkline", "acp")
 
-#: A stranger's program needs seconds to start, and the machine may be busy.
-PATIENCE_SECONDS = 60
-
 
 async def told_by_sdk(place: Path, answer: str, *arguments: str, **variables: str) -> dict[str, Any]:
     """What the SDK's client was told."""
     program = await asyncio.to_thread(environment, PYTHON_SDK)
-    process = await asyncio.create_subprocess_exec(
-        str(program / "python"), str(CLIENT), str(place), answer, *TRUNKLINE, *arguments,
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, **variables},
-    )  # fmt: skip
-    try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            out, err = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    assert process.returncode == 0, err.decode()
-    told: dict[str, Any] = json.loads(out.decode().splitlines()[-1])
+    lines = await printed_by(
+        program / "python", CLIENT, place, answer, *TRUNKLINE, *arguments, env={**os.environ, **variables}
+    )
+    told: dict[str, Any] = json.loads(lines[-1])
     # What holds whoever answers.
     assert told["agent"] == "trunkline"
     assert told["modes"] == ["default", "auto_edit", "yolo"]

@@ -3,7 +3,6 @@ and npm's `acpx`. On standard streams, and over HTTP and WebSockets on an exchan
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shlex
@@ -19,6 +18,7 @@ from tests.support.attached import ASKING
 from tests.support.coding import calls, says, serving
 from tests.support.mcp_environment import INSTALL_SECONDS, environment
 from tests.support.npm import ACP_SDK, ACPX, modules, node, node_environment, script
+from tests.support.ran import printed_by
 
 # The first run makes the environments.
 pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(3 * INSTALL_SECONDS)]
@@ -27,33 +27,10 @@ HERE = Path(__file__).parent
 TRUNKLINE = (sys.executable, "-P", "-m", "trunkline", "acp")
 PYTHON_SDK = ("agent-client-protocol[http]==0.12.1",)
 
-#: A stranger's program needs seconds to start, and the machine may be busy.
-PATIENCE_SECONDS = 60
-
 
 async def told_by(*command: str | Path, env: dict[str, str] | None = None) -> Any:
     """What a stranger's client says at the end."""
     return json.loads((await printed_by(*command, env=env))[-1])
-
-
-async def printed_by(*command: str | Path, env: dict[str, str] | None = None) -> list[str]:
-    """Run a stranger's client; gives the lines that it printed."""
-    process = await asyncio.create_subprocess_exec(
-        *map(str, command),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=env,
-    )
-    try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            out, err = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    assert process.returncode == 0, err.decode()
-    return out.decode().splitlines()
 
 
 async def npm_sdk(how: str, cwd: Path, text: str, *target: str) -> Any:

@@ -95,13 +95,6 @@ async def stub() -> AsyncIterator[StubProvider]:
         yield provider
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    place = tmp_path / "project"
-    place.mkdir()
-    return place
-
-
 def profile_of(name: str, stub: StubProvider) -> Profile:
     """The bundled profile with its real program, and with nothing changed but where its model is."""
     profile = hub.load(name).replace(command=(str(program(name)),))

@@ -14,6 +14,16 @@ Decide = Callable[[Session, ToolRequested], None]
 
 async def asked_turn(session: Session, text: str, decide: Decide) -> list[Event]:
     """The events of one turn."""
+
+    def react(event: Event) -> None:
+        if isinstance(event, ToolRequested):
+            decide(session, event)
+
+    return await watched_turn(session, text, react)
+
+
+async def watched_turn(session: Session, text: str, react: Callable[[Event], None]) -> list[Event]:
+    """The events of one turn, to each of which somebody reacts at once."""
     heard = session.subscribe()
     session.submit(UserMessage(text))
     events: list[Event] = []
@@ -22,8 +32,7 @@ async def asked_turn(session: Session, text: str, decide: Decide) -> list[Event]
             event = getattr(envelope, "event", None)
             assert isinstance(event, Event)
             events.append(event)
-            if isinstance(event, ToolRequested):
-                decide(session, event)
+            react(event)
             if isinstance(event, TurnEnded):
                 break
     return events

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.ran import ran
 
 
 class Once(NamedTuple):
@@ -43,24 +43,14 @@ class Runner:
         """One cycle, with some members of the configuration exchanged."""
         file = self.home / "runner.json"
         file.write_text(json.dumps({**self._config, "brain": brain, **more}))
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "trunkline", "runner", "once", "--config", str(file),
-            env=self._environ, cwd=self.home, stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                out, err = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        said = out.decode() + err.decode()
+        done = await ran(
+            sys.executable, "-m", "trunkline", "runner", "once", "--config", file, env=self._environ, cwd=self.home
+        )
+        said = done.out + done.err
         assert "Traceback" not in said
-        line = json.loads(out.splitlines()[-1])
-        assert process.returncode is not None
-        assert (process.returncode == 0) == (line["error"] is None), said
-        return Once(process.returncode, line, said)
+        line = json.loads(done.out.splitlines()[-1])
+        assert (done.code == 0) == (line["error"] is None), said
+        return Once(done.code, line, said)
 
     def log(self, direction: str | None = None) -> list[dict[str, Any]]:
         """The entries of the log, or those of one direction."""

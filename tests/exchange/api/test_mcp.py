@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -43,9 +43,10 @@ class Place:
                 yield made
 
 
-@pytest.fixture
-async def place(tmp_path: Path) -> AsyncIterator[Place]:
-    async with world(tmp_path) as net:
+@asynccontextmanager
+async def served(folder: Path) -> AsyncIterator[tuple[Place, Callable[[], Awaitable[None]]]]:
+    """An exchange at an address, and what ends it, which is awaited in any case."""
+    async with world(folder) as net:
         stop = asyncio.Event()
         found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         serving = asyncio.create_task(
@@ -54,13 +55,23 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
                 stopping=net.app.state.faces.end,
             )
         )  # fmt: skip
-        try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                yield Place(net, await found)
-        finally:
+
+        async def end() -> None:
             stop.set()
             await serving
             await net.app.state.faces.ended()
+
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                yield Place(net, await found), end
+        finally:
+            await end()
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    async with served(tmp_path) as (place, _):
+        yield place
 
 
 def text_of(result: CallToolResult) -> str:
@@ -195,34 +206,22 @@ async def test_a_cancelled_call_stops_its_turn_and_the_session_goes_on(place: Pl
 
 
 async def test_the_end_of_the_exchange_is_not_held_up(tmp_path: Path) -> None:
-    async with world(tmp_path) as net:
-        stop = asyncio.Event()
-        found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        serving = asyncio.create_task(
-            asgi.serve(
-                net.app, "127.0.0.1", 0, stop, lambda host, port: found.set_result(f"http://{host}:{port}"),
-                stopping=net.app.state.faces.end,
-            )
-        )  # fmt: skip
-        place = Place(net, await found)
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as web:
-                params = {"name": "ask_fake", "arguments": {"message": "look"}}
-                meta = {
-                    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-                    "io.modelcontextprotocol/clientCapabilities": {},
-                }
-                body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**params, "_meta": meta}}
-                headers = {
-                    "authorization": f"Bearer {token('admin')}",
-                    "accept": "application/json, text/event-stream",
-                    "mcp-protocol-version": "2026-07-28",
-                    "mcp-method": "tools/call",
-                    "mcp-name": "ask_fake",
-                }
-                asking = asyncio.create_task(web.post(f"{place.url}/mcp", json=body, headers=headers))
-                await heard(place)
-                stop.set()
-                await serving
-                await net.app.state.faces.ended()
-                await asyncio.wait({asking})
+    async with served(tmp_path) as (place, end):
+        async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as web:
+            params = {"name": "ask_fake", "arguments": {"message": "look"}}
+            meta = {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+            }
+            body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**params, "_meta": meta}}
+            headers = {
+                "authorization": f"Bearer {token('admin')}",
+                "accept": "application/json, text/event-stream",
+                "mcp-protocol-version": "2026-07-28",
+                "mcp-method": "tools/call",
+                "mcp-name": "ask_fake",
+            }
+            asking = asyncio.create_task(web.post(f"{place.url}/mcp", json=body, headers=headers))
+            await heard(place)
+            await end()
+            await asyncio.wait({asking})
