@@ -52,7 +52,7 @@ from trunkline.models import (
     vertex,
 )
 from trunkline.models.providers import PROVIDERS
-from trunkline.tools import bash, bash_output, glob, grep, pdf, pictures, spawn
+from trunkline.tools import bash, bash_client, bash_output, glob, grep, pdf, pictures, spawn
 from trunkline.tools import files as tool_files
 from trunkline.tools.mcp import server as mcp_server
 from trunkline.tools.mcp import servers as mcp_servers
@@ -188,7 +188,7 @@ QUOTED: list[tuple[str, str, Any, Any]] = [
     ("reference/tools.md", "in a process that gets 30 s", pdf.PDF_SECONDS, 30.0),
     ("reference/tools.md", "120 s unless the call says otherwise", bash.DEFAULT_TIMEOUT_MS, 120_000),
     ("reference/tools.md", "600 s at most", bash.MAX_TIMEOUT_MS, 600_000),
-    ("reference/tools.md", "Every 5 s a sign of life", bash.PROGRESS_SECONDS, 5.0),
+    ("reference/tools.md", "Every 5 s a sign of life", bash_client.PROGRESS_SECONDS, 5.0),
     ("reference/tools.md", "the first and the last 256 KiB", bash_output.HEAD_BYTES, 256 * KIB),
     ("reference/tools.md", "the first and the last 256 KiB", bash_output.TAIL_BYTES, 256 * KIB),
     ("reference/tools.md", "up to 16 such commands at once", bash.MAX_BACKGROUND, 16),

@@ -5,8 +5,9 @@ import os
 import re
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,11 +15,10 @@ from tests.base import processes
 from tests.base.processes import exists, is_alive
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.process import spawn
-from trunkline.tools import bash
+from trunkline.tools import bash, bash_client
 from trunkline.tools.bash import BashTool, find_shell
 from trunkline.tools.bash_output import HEAD_BYTES, TAIL_BYTES
-from trunkline.tools.bash_process import ShellCommand
-from trunkline.tools.tool import Interrupted, Report, Tool, ToolOutput
+from trunkline.tools.tool import Interrupted, Tool, ToolOutput
 from trunkline.tools.toolbox import Toolbox
 
 pytestmark = pytest.mark.process
@@ -57,13 +57,12 @@ async def until(condition: Callable[[], object]) -> None:
 @pytest.fixture
 def from_its_sign(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The clock of a command begins when it has made the file `up`: what its start takes does not count."""
-    wait = bash._wait
 
-    async def begin(command: ShellCommand, seconds: float, report: Report) -> int | None:
+    async def begin(ending: Coroutine[Any, Any, int], seconds: float, still: Callable[[float], None]) -> int | None:
         await until((tmp_path / "up").exists)
-        return await wait(command, seconds, report)
+        return await bash_client.finished(ending, seconds, still)
 
-    monkeypatch.setattr(bash, "_wait", begin)
+    monkeypatch.setattr(bash, "finished", begin)
 
 
 async def content(path: Path) -> str:
@@ -345,7 +344,7 @@ class TestReports:
     async def test_a_long_command_says_that_it_lives_and_what_it_does(
         self, tool: BashTool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
-        monkeypatch.setattr(bash, "PROGRESS_SECONDS", 0.1)
+        monkeypatch.setattr(bash_client, "PROGRESS_SECONDS", 0.1)
         said: list[str] = []
 
         def report(line: str) -> None:
@@ -363,7 +362,7 @@ class TestReports:
         assert said == []
 
     def test_signs_of_life_come_before_a_host_gives_up(self) -> None:
-        assert bash.PROGRESS_SECONDS <= 10
+        assert bash_client.PROGRESS_SECONDS <= 10
 
 
 class TestDescription:

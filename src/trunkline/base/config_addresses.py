@@ -32,6 +32,14 @@ def web_address(value: Any) -> str | None:
     return found.geturl() if found is not None else None
 
 
+def base_address(value: Any) -> str | None:
+    """The address of a web server that paths are put behind: nothing but a path in it, and no slash at its end."""
+    found = _split(value)
+    if found is None or found.port == 0 or found.query or found.fragment or found.username or found.password:
+        return None
+    return str(value).rstrip("/")
+
+
 def origin(value: Any) -> str | None:
     """An origin as browsers send it: no path, no slash at its end, never `*`, and never `null`."""
     good = isinstance(value, str) and _ORIGIN.fullmatch(value) and _split(value) is not None

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from trunkline.base import config_addresses
 from trunkline.base.hosts import is_loopback
 from trunkline.cli import conform_run
 
@@ -81,15 +82,10 @@ def _address(url: str | None) -> str:
     """The base URL; where only a host is named, that of its `/v1`."""
     if not url:
         raise click.UsageError(f"Name the base URL of the server: {_EXAMPLE}")
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        usable = usable and not (parts.query or parts.fragment or parts.username or parts.password)
-    except ValueError:
-        usable = False
-    if not usable or not url.isprintable() or " " in url:
+    found = config_addresses.base_address(url)
+    if found is None:
         raise click.UsageError(f"The base URL of a server is `http://HOST:PORT/v1` or `https://HOST/v1`: {_EXAMPLE}")
-    return url.rstrip("/") if urlsplit(url).path.strip("/") else f"{url.rstrip('/')}/v1"
+    return found if urlsplit(found).path else f"{found}/v1"
 
 
 def _key() -> str:

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from trunkline.base import config_addresses
 from trunkline.base.hosts import is_loopback
 from trunkline.base.values import Value
 from trunkline.cli import conform_run
@@ -114,15 +115,10 @@ class _Pairs(Value):
 def _address(base_url: str | None) -> str:
     if not base_url:
         raise click.UsageError(f"Name the address of the network: {_EXAMPLE}")
-    try:
-        parts = urlsplit(base_url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        usable = usable and not (parts.query or parts.fragment or parts.username or parts.password)
-    except ValueError:
-        usable = False
-    if not usable or not base_url.isprintable() or " " in base_url:
+    found = config_addresses.base_address(base_url)
+    if found is None:
         raise click.UsageError("The address of a network is `http://HOST:PORT` or `https://HOST`.")
-    return base_url.rstrip("/")
+    return found
 
 
 def _pair(id_option: str, id: str | None, token_option: str, token: str | None) -> CastAgent | None:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from trunkline.conform.kit import Broken
+import asyncio
+import time
+
+from trunkline.conform.kit import Broken, NotExercised
+from trunkline.conform.process import RunningTarget
 
 #: What is shown of a value as a whole, and how much of a longer one: a reason has to fit into a row of a table.
 SHORT_CHARS = 200
 CUT_CHARS = 160
+
+#: A process that is being killed may still be seen for a moment.
+DYING_SECONDS = 0.5
+_LOOK_SECONDS = 0.02
 
 
 def expect(condition: bool, problem: str) -> None:
@@ -37,3 +45,27 @@ def short(value: object) -> str:
     """Enough of a value for a reason."""
     text = f"{value!a}"
     return text if len(text) <= SHORT_CHARS else f"{text[:CUT_CHARS]}... ({len(text)} characters)"
+
+
+async def exits(process: RunningTarget, patience: float, after: str) -> int:
+    """A program ends in time; with which status."""
+    code = await process.ended(patience)
+    if code is None:
+        raise Broken(f"still running {patience:g} s after {after}")
+    return code
+
+
+async def is_outlived(process: RunningTarget) -> bool:
+    """Whether something that a program started goes on without it; a moment is granted.
+
+    Raises:
+        NotExercised: that cannot be seen here.
+    """
+    deadline = time.monotonic() + DYING_SECONDS
+    while left := process.leftovers():
+        if time.monotonic() > deadline:
+            return True
+        await asyncio.sleep(_LOOK_SECONDS)
+    if left is None:
+        raise NotExercised("this system does not list its processes")
+    return False

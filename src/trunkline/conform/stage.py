@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -68,12 +68,15 @@ class Stage:
 class ProgramStage(Stage):
     """A stage for commands: each check has a folder that goes with it, with a workspace and a home for their state."""
 
-    def __init__(self, name: str, roles: Roles, cwd: str | None = None) -> None:
-        """`cwd` is the workspace; a fresh directory unless given."""
+    def __init__(self, name: str, roles: Roles, cwd: str | None = None, files: Iterable[str] = ()) -> None:
+        """`cwd` is the workspace; a fresh directory unless given. `files` are what the check makes there, or has made:
+        one that was given holds nothing of another check, and keeps nothing of this one."""
         super().__init__(name, roles)
         self.folder = Path(tempfile.mkdtemp(prefix="conform-")).resolve()
         self.workspace = Path(cwd) if cwd else self.folder / "workspace"
         self.workspace.mkdir(exist_ok=True)
+        self._files = tuple(files)
+        self._tidy()
 
     def environment(self, program: ProgramTarget, **own: str) -> dict[str, str]:
         """The variables of a command: ours, a home that all processes of one check share, the kit's, and its own.
@@ -97,6 +100,11 @@ class ProgramStage(Stage):
         """End what was started, remove what was made. Other checks need not wait for the disk."""
         await super().close()
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+        self._tidy()
+
+    def _tidy(self) -> None:
+        for file in self._files:
+            (self.workspace / file).unlink(missing_ok=True)
 
 
 class AgentStage(ProgramStage):

@@ -20,7 +20,7 @@ from trunkline.base.programs import find_program, trusted_path
 from trunkline.base.redact import Redactor
 from trunkline.core.events import Category
 from trunkline.core.turns import STOPPED
-from trunkline.tools.bash_client import ClientCommands
+from trunkline.tools.bash_client import ClientCommands, finished
 from trunkline.tools.bash_process import GRACE_SECONDS, ShellCommand
 from trunkline.tools.client_side import ClientSide
 from trunkline.tools.tool import Interrupted, Report, ToolOutput
@@ -28,8 +28,6 @@ from trunkline.tools.tool import Interrupted, Report, ToolOutput
 #: How long a command may run when the model does not say, and how long at most.
 DEFAULT_TIMEOUT_MS = 120_000
 MAX_TIMEOUT_MS = 600_000
-#: Between two signs of life. Hosts give up after 15 seconds of silence.
-PROGRESS_SECONDS = 5.0
 #: Commands with something in the background, at once. Then the oldest is ended: each holds a process and two pipes.
 MAX_BACKGROUND = 16
 
@@ -151,7 +149,11 @@ class BashTool:
         await asyncio.gather(self._with_client.close(), *(command.end() for command in commands))
 
     async def _finish(self, command: ShellCommand, timeout_ms: int, report: Report) -> ToolOutput:
-        code = await _wait(command, timeout_ms / 1000, report)
+        def still(seconds: float) -> None:
+            line = command.last_line()
+            report(f"still running after {seconds:.0f} s" + (f": {line}" if line else ""))
+
+        code = await finished(command.wait(), timeout_ms / 1000, still)
         if code is None:
             await command.stop(GRACE_SECONDS)
             await command.drain()
@@ -194,26 +196,6 @@ def find_shell(environ: Mapping[str, str]) -> str:
     if os.path.basename(own) in _SHELLS and os.path.isabs(own) and os.access(own, os.X_OK):
         return own
     return find_program("bash", environ) or "/bin/sh"
-
-
-async def _wait(command: ShellCommand, seconds: float, report: Report) -> int | None:
-    """The exit code, or `None` when the time is over. Reports from time to time."""
-    loop = asyncio.get_running_loop()
-    begun = loop.time()
-    ended = asyncio.create_task(command.wait(), name=f"command-{command.pid}")
-    try:
-        while True:
-            elapsed = loop.time() - begun
-            done, _ = await asyncio.wait({ended}, timeout=min(PROGRESS_SECONDS, max(seconds - elapsed, 0)))
-            if done:
-                return ended.result()
-            elapsed = loop.time() - begun
-            if elapsed >= seconds:
-                return None
-            line = command.last_line()
-            report(f"still running after {elapsed:.0f} s" + (f": {line}" if line else ""))
-    finally:
-        ended.cancel()
 
 
 def _timeout_ms(args: Mapping[str, Any]) -> int:

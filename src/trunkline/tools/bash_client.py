@@ -7,8 +7,9 @@ it. That goes on when the caller is cancelled, and `close` waits for it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from typing import Any, TypeVar
 
 from trunkline.core.client_tools import ClientCommand, ClientTerminal, CommandEnd, CommandOutput
 from trunkline.core.faults import ToolError
@@ -23,6 +24,8 @@ STOP_SECONDS = 0.3
 PROGRESS_SECONDS = 5.0
 #: Of the output, the client keeps so much: ten times what a model is shown.
 OUTPUT_BYTES = 1 << 19
+
+T = TypeVar("T")
 
 _STOPPED = f"{STOPPED}. Until then the command had printed:"
 
@@ -47,8 +50,12 @@ class ClientCommands:
             command = await self._create(terminal, argv, cwd, env)
         except (ToolError, TimeoutError) as error:
             return ToolOutput(f"The command could not be started: {_words(error)}", "error")
+
+        def still(seconds: float) -> None:
+            report(f"still running after {seconds:.0f} s in the editor's terminal")
+
         try:
-            end = await _wait(command, timeout_ms / 1000, report)
+            end = await finished(command.wait_for_exit(), timeout_ms / 1000, still)
         except asyncio.CancelledError:
             ending = self._end(command, kill=True)
             with suppress(asyncio.CancelledError):
@@ -95,11 +102,11 @@ class ClientCommands:
         return task
 
 
-async def _wait(command: ClientCommand, seconds: float, report: Report) -> CommandEnd | None:
-    """How it ended, or `None` when the time is over. Reports from time to time."""
+async def finished(ending: Coroutine[Any, Any, T], seconds: float, still: Callable[[float], None]) -> T | None:
+    """How a command ended, or `None` when the time is over. `still` is told from time to time how long it runs."""
     loop = asyncio.get_running_loop()
     begun = loop.time()
-    ended = asyncio.ensure_future(command.wait_for_exit())
+    ended = loop.create_task(ending, name="end of a command")
     try:
         while True:
             elapsed = loop.time() - begun
@@ -109,7 +116,7 @@ async def _wait(command: ClientCommand, seconds: float, report: Report) -> Comma
             elapsed = loop.time() - begun
             if elapsed >= seconds:
                 return None
-            report(f"still running after {elapsed:.0f} s in the editor's terminal")
+            still(elapsed)
     finally:
         ended.cancel()
 

@@ -46,6 +46,23 @@ def _again(stage: Stage, session: str) -> dict[str, Any]:
     return {"sessionId": session, **new_params(stage)}
 
 
+async def _goes_on(stage: Stage, method: str, *offer: str) -> None:
+    """A session that another process is given by that method takes the next prompt."""
+    session, _, _ = await _talked(stage, *offer)
+    agent = await ready(stage)
+    succeeded(await agent.ask(method, _again(stage, session), stage.target.timeout))
+    reply = await say(stage, agent, session, "hello")
+    if not reply.text(session):
+        raise Broken(f"after `{method}`, {reply.asked} got no text")
+
+
+async def _unknown(stage: Stage, method: str, *offer: str) -> None:
+    """That method refuses a session that does not exist."""
+    agent = await ready(stage)
+    needs(agent, *offer)
+    refused(await agent.ask(method, _again(stage, word()), stage.target.patience), "(no such session)")
+
+
 @SUITE.check("acp.load.replays", "MUST", "Session Setup")
 async def loading_replays(stage: Stage) -> None:
     """`session/load` replays the whole conversation, both sides of it, before it is answered."""
@@ -62,31 +79,19 @@ async def loading_replays(stage: Stage) -> None:
 @SUITE.check("acp.load.goes-on", "MUST", "Session Setup")
 async def loaded_sessions_go_on(stage: Stage) -> None:
     """A session that was loaded takes the next prompt."""
-    session, _, _ = await _talked(stage, "loadSession")
-    agent = await ready(stage)
-    succeeded(await agent.ask("session/load", _again(stage, session), stage.target.timeout))
-    reply = await say(stage, agent, session, "hello")
-    if not reply.text(session):
-        raise Broken(f"in a session that was loaded, {reply.asked} got no text")
+    await _goes_on(stage, "session/load", "loadSession")
 
 
 @SUITE.check("acp.load.unknown", "MUST", "Session Setup")
 async def unknown_sessions_cannot_be_loaded(stage: Stage) -> None:
     """`session/load` of a session that does not exist is refused."""
-    agent = await ready(stage)
-    needs(agent, "loadSession")
-    refused(await agent.ask("session/load", _again(stage, word()), stage.target.patience), "(no such session)")
+    await _unknown(stage, "session/load", "loadSession")
 
 
 @SUITE.check("acp.resume.goes-on", "MUST", "Session Setup")
 async def resumed_sessions_go_on(stage: Stage) -> None:
     """A session that was resumed takes the next prompt."""
-    session, _, _ = await _talked(stage, "sessionCapabilities", "resume")
-    agent = await ready(stage)
-    succeeded(await agent.ask("session/resume", _again(stage, session), stage.target.timeout))
-    reply = await say(stage, agent, session, "hello")
-    if not reply.text(session):
-        raise Broken(f"in a session that was resumed, {reply.asked} got no text")
+    await _goes_on(stage, "session/resume", "sessionCapabilities", "resume")
 
 
 @SUITE.check("acp.resume.silent", "MUST", "Session Setup")
@@ -102,9 +107,7 @@ async def resuming_replays_nothing(stage: Stage) -> None:
 @SUITE.check("acp.resume.unknown", "SHOULD", "Session Setup")
 async def unknown_sessions_cannot_be_resumed(stage: Stage) -> None:
     """`session/resume` of a session that does not exist is refused."""
-    agent = await ready(stage)
-    needs(agent, "sessionCapabilities", "resume")
-    refused(await agent.ask("session/resume", _again(stage, word()), stage.target.patience), "(no such session)")
+    await _unknown(stage, "session/resume", "sessionCapabilities", "resume")
 
 
 async def _listed(stage: Stage, agent: AcpSubject, wanted: str = "", **params: str) -> list[dict[str, Any]]:

@@ -36,9 +36,8 @@ class Stage(ProgramStage):
     """The place of one check. `close` ends what it started and removes what it made."""
 
     def __init__(self, target: Target, name: str) -> None:
-        super().__init__(name, ROLES, target.cwd)
+        super().__init__(name, ROLES, target.cwd, FILES.values())
         self.target = target
-        self._tidy()
 
     def prompt(self, name: str, **parts: str) -> str:
         """What to say to the agent."""
@@ -54,13 +53,3 @@ class Stage(ProgramStage):
         record = self.record(self.target.argv)
         subject.process = await self.run(record, self.environment(self.target), "pipe", subject.hear)
         return subject
-
-    async def close(self) -> None:
-        """End what was started, remove what was made."""
-        await super().close()
-        self._tidy()
-
-    def _tidy(self) -> None:
-        """A workspace that was given holds nothing of another check."""
-        for file in FILES.values():
-            (self.workspace / file).unlink(missing_ok=True)

@@ -50,9 +50,8 @@ class Stage(ProgramStage):
     """The place of one check. `close` ends what it started and removes what it made."""
 
     def __init__(self, target: Target, name: str) -> None:
-        super().__init__(name, HOST_AND_AGENT, target.cwd)
+        super().__init__(name, HOST_AND_AGENT, target.cwd, (*_FILES, *_CREATED))
         self.target = target
-        self._tidy()
         for file, content in _FILES.items():
             (self.workspace / file).write_bytes(content)
 
@@ -80,16 +79,6 @@ class Stage(ProgramStage):
             yield subject
         finally:
             await subject.close()
-
-    async def close(self) -> None:
-        """End what was started, remove what was made."""
-        await super().close()
-        self._tidy()
-
-    def _tidy(self) -> None:
-        """A workspace that was given holds nothing of another check."""
-        for file in (*_FILES, *_CREATED):
-            (self.workspace / file).unlink(missing_ok=True)
 
 
 def is_ready(event: SeenEvent) -> bool:

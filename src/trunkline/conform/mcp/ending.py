@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
-import time
 
-from trunkline.conform.kit import Broken, NotApplicable, NotExercised
+from trunkline.conform.expect import exits, expect, is_outlived
+from trunkline.conform.kit import NotApplicable
 from trunkline.conform.mcp.link import StdioLink
 from trunkline.conform.mcp.stage import Stage
 from trunkline.conform.mcp.suite import SUITE
-
-#: A process that is being killed may still be seen for a moment.
-_DYING_SECONDS = 0.5
-_LOOK_SECONDS = 0.02
 
 
 async def _program(stage: Stage) -> StdioLink:
@@ -22,19 +17,12 @@ async def _program(stage: Stage) -> StdioLink:
     return link
 
 
-async def _exit(stage: Stage, link: StdioLink, after: str) -> int:
-    code = await link.process.ended(stage.target.patience)
-    if code is None:
-        raise Broken(f"still running {stage.target.patience:g} s after {after}")
-    return code
-
-
 @SUITE.check("mcp.exit.eof", "SHOULD", "Lifecycle: shutdown")
 async def the_end_of_input_ends_it(stage: Stage) -> None:
     """When standard input ends, the server exits."""
     link = await _program(stage)
     link.process.close_input()
-    await _exit(stage, link, "the end of standard input")
+    await exits(link.process, stage.target.patience, "the end of standard input")
 
 
 @SUITE.check("mcp.exit.sigterm", "SHOULD", "Lifecycle: shutdown")
@@ -42,7 +30,7 @@ async def sigterm_ends_it(stage: Stage) -> None:
     """After SIGTERM the server exits."""
     link = await _program(stage)
     link.process.signal(signal.SIGTERM)
-    await _exit(stage, link, "SIGTERM")
+    await exits(link.process, stage.target.patience, "SIGTERM")
 
 
 @SUITE.check("mcp.exit.children", "SHOULD", "Lifecycle: shutdown")
@@ -50,11 +38,5 @@ async def nothing_is_left(stage: Stage) -> None:
     """When the server has exited, nothing that it started keeps running."""
     link = await _program(stage)
     link.process.close_input()
-    await _exit(stage, link, "the end of standard input")
-    deadline = time.monotonic() + _DYING_SECONDS
-    while left := link.process.leftovers():
-        if time.monotonic() > deadline:
-            raise Broken(f"{len(left)} processes that the server started are still running after its exit")
-        await asyncio.sleep(_LOOK_SECONDS)
-    if left is None:
-        raise NotExercised("this system does not list its processes")
+    await exits(link.process, stage.target.patience, "the end of standard input")
+    expect(not await is_outlived(link.process), "a process that the server started is still running after its exit")

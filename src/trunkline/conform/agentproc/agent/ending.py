@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import time
 from collections.abc import Awaitable, Callable
@@ -10,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from trunkline.conform.agentproc.agent.stage import Stage
 from trunkline.conform.agentproc.agent.suite import in_both
 from trunkline.conform.agentproc.agent.turn import EndedTurn, Turning
+from trunkline.conform.expect import is_outlived
 from trunkline.conform.kit import Broken, NotExercised
 from trunkline.wires.agentproc.messages import Ignored, TurnRequest
 
@@ -22,9 +22,6 @@ TRIES = 3
 SILENT_SECONDS = 1.0
 #: A turn that has said all it has to say ends sooner than this.
 LINGERING_SECONDS = 0.5
-#: A process that is being killed may still be seen for a moment.
-_DYING_SECONDS = 0.3
-_LOOK_SECONDS = 0.02
 
 #: What is wrong with an agent that was interrupted; None if nothing is.
 Problem = Callable[[Turning, EndedTurn], Awaitable[str | None]]
@@ -118,24 +115,12 @@ async def what_was_said_is_whole(stage: Stage) -> None:
     await _interrupted(stage, problem)
 
 
-async def _left(turning: Turning) -> bool:
-    """Whether something of the agent's group goes on without it."""
-    deadline = time.monotonic() + _DYING_SECONDS
-    while left := turning.process.leftovers():
-        if time.monotonic() > deadline:
-            return True
-        await asyncio.sleep(_LOOK_SECONDS)
-    if left is None:
-        raise NotExercised("this system does not list its processes")
-    return False
-
-
 @in_both("term.children", "SHOULD", "Timeout")
 async def sigterm_ends_children(stage: Stage) -> None:
     """After SIGTERM nothing that the agent started keeps running."""
 
     async def problem(turning: Turning, heard: EndedTurn) -> str | None:
-        return "a process that the agent started is still running" if await _left(turning) else None
+        return "a process that the agent started is still running" if await is_outlived(turning.process) else None
 
     await _interrupted(stage, problem)
 
@@ -146,7 +131,7 @@ async def nothing_is_left(stage: Stage) -> None:
     turning = await stage.begin(TurnRequest(stage.prompt("hello")))
     if await turning.heard(stage.target.timeout) is None:
         raise NotExercised("the turn does not end")
-    if await _left(turning):
+    if await is_outlived(turning.process):
         raise Broken("a process that the agent started is still running")
 
 

@@ -50,7 +50,7 @@ class Stage(ProgramStage):
     """The place of one check. `close` ends what it started and removes what it made."""
 
     def __init__(self, target: Target, name: str) -> None:
-        super().__init__(name, ROLES, target.cwd)
+        super().__init__(name, ROLES, target.cwd, ("conform-write.txt",))
         self.target = target
 
     def prompt(self, name: str, text: str = "") -> str:
@@ -128,9 +128,3 @@ class Stage(ProgramStage):
         if problem := heard.problem():
             raise Broken(problem)
         return heard
-
-    async def close(self) -> None:
-        """End what was started, remove what was made."""
-        await super().close()
-        # A workspace that was given holds nothing of another check.
-        (self.workspace / "conform-write.txt").unlink(missing_ok=True)
