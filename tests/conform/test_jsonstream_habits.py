@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conform.bad_habits import Habit
 from tests.conform.broken_agents import HABITS
-from tests.conform.habits import Habit
 from trunkline.conform.jsonstream.stage import Stage, Target
 from trunkline.conform.jsonstream.suite import SUITE
 from trunkline.conform.kit import CheckResult
@@ -27,7 +27,7 @@ PATIENCE = 3.0
 
 def target(name: str) -> Target:
     habit = HABITS.get(name)
-    module = habit.agent.__module__.rpartition(".")[2] if habit else "good_agent"
+    module = habit.made.__module__.rpartition(".")[2] if habit else "good_agent"
     argv = (sys.executable, "-S", "-E", str(RUN_AGENT), f"{module}.{name}")
     return Target(argv, {}, timeout=PATIENCE, patience=PATIENCE, quiet=0.4)
 

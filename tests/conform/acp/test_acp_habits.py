@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conform.acp.broken_agents import HABITS
-from tests.conform.acp.habits_of_agents import Habit
+from tests.conform.bad_habits import Habit, complaint
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.conform.acp.stage import Stage, Target
 from trunkline.conform.acp.suite import SUITE
@@ -27,7 +27,7 @@ NOT_APPLICABLE = ["acp.content.unoffered"]
 
 def target(name: str, patience: float = PATIENCE) -> Target:
     habit = HABITS.get(name)
-    module = habit.agent.__module__.rpartition(".")[2] if habit else "good_agent"
+    module = habit.made.__module__.rpartition(".")[2] if habit else "good_agent"
     argv = (sys.executable, "-S", "-E", str(RUN_AGENT), f"{module}.{name}")
     return Target(argv, {}, timeout=patience, patience=patience, quiet=0.4)
 
@@ -38,17 +38,11 @@ async def results_of(name: str, *patterns: str, jobs: int = JOBS, patience: floa
     return results
 
 
-async def complaint(name: str, habit: Habit, slots: asyncio.Semaphore) -> str | None:
+async def problem_with(name: str, habit: Habit, slots: asyncio.Semaphore) -> str | None:
     """What the kit got wrong about an agent."""
     async with slots:
         results = await results_of(name, *habit.among)
-    fine = ("passed", "not applicable")
-    found = {each.check.id: f"{each.verdict}: {each.reason}" for each in results if each.verdict not in fine}
-    unnoticed = sorted(set(habit.fails) - {each.check.id for each in results if each.verdict == "failed"})
-    wronged = sorted(f"{check} ({found[check]})" for check in set(found) - set(habit.fails))
-    if not unnoticed and not wronged:
-        return None
-    return f"{name}: not noticed by {unnoticed or 'none'}; wrongly noticed by {wronged or 'none'}"
+    return complaint(name, habit.fails, results)
 
 
 def group(habit: Habit) -> str:
@@ -62,7 +56,7 @@ def group(habit: Habit) -> str:
 async def test_a_bad_habit_fails_its_own_checks_and_no_others(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SUITE, "gate", None)
     slots = asyncio.Semaphore(AGENTS_AT_A_TIME)
-    tried = [complaint(name, habit, slots) for name, habit in HABITS.items() if group(habit) == kind]
+    tried = [problem_with(name, habit, slots) for name, habit in HABITS.items() if group(habit) == kind]
     assert [problem for problem in await asyncio.gather(*tried) if problem is not None] == []
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conform.bad_habits import complaint
+
 # Importing a module registers its habits.
 from tests.conform.mcp import broken_servers, broken_webs
 from tests.conform.mcp.habits_of_servers import HABITS, Habit
@@ -45,7 +47,7 @@ def web(url: str, patience: float = PATIENCE) -> Target:
     return Target((url,), {}, url=url, timeout=patience, patience=patience, quiet=0.4, slow_tool="slow")
 
 
-async def complaint(name: str, habit: Habit, slots: asyncio.Semaphore) -> str | None:
+async def problem_with(name: str, habit: Habit, slots: asyncio.Semaphore) -> str | None:
     """What the kit got wrong about a server."""
     async with slots:
         if habit.web:
@@ -57,13 +59,7 @@ async def complaint(name: str, habit: Habit, slots: asyncio.Semaphore) -> str | 
                 listening.server_close()
         else:
             results = await results_of(program(name), *habit.among)
-    fine = ("passed", "not applicable")
-    found = {each.check.id: f"{each.verdict}: {each.reason}" for each in results if each.verdict not in fine}
-    unnoticed = sorted(set(habit.fails) - {each.check.id for each in results if each.verdict == "failed"})
-    wronged = sorted(f"{check} ({found[check]})" for check in set(found) - set(habit.fails))
-    if not unnoticed and not wronged:
-        return None
-    return f"{name}: not noticed by {unnoticed or 'none'}; wrongly noticed by {wronged or 'none'}"
+    return complaint(name, habit.fails, results)
 
 
 def group(habit: Habit) -> str:
@@ -77,7 +73,7 @@ def group(habit: Habit) -> str:
 async def test_a_bad_habit_fails_its_own_checks_and_no_others(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SUITE, "gate", None)
     slots = asyncio.Semaphore(SERVERS_AT_A_TIME)
-    tried = [complaint(name, habit, slots) for name, habit in HABITS.items() if group(habit) == kind]
+    tried = [problem_with(name, habit, slots) for name, habit in HABITS.items() if group(habit) == kind]
     assert [problem for problem in await asyncio.gather(*tried) if problem is not None] == []
 
 

@@ -46,7 +46,7 @@ SERVERS: dict[str, type[GoodServer]] = {
     "KnowsFewRoutes": KnowsFewRoutes,
     "GoodServer": GoodServer,
     "OffersLittle": OffersLittle,
-    **{name: each.server for name, each in HABITS.items()},
+    **{name: each.made for name, each in HABITS.items()},
 }
 
 

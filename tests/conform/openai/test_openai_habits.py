@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from tests.conform.bad_habits import complaint
 from tests.conform.openai.habits_of_servers import HABITS
 from tests.conform.openai.serving import MODULES, results_of, serving
 from trunkline.conform.openai.suite import SUITE
 
-FINE = ("passed", "not applicable")
 
-
-async def complaint(address: str, name: str) -> str | None:
+async def problem_with(address: str, name: str) -> str | None:
     """What the kit got wrong about a server."""
     habit = HABITS[name]
     results = await results_of(address, name, *habit.among)
-    found = {each.check.id: f"{each.verdict}: {each.reason}" for each in results if each.verdict not in FINE}
-    unnoticed = sorted(set(habit.fails) - {each.check.id for each in results if each.verdict == "failed"})
-    wronged = sorted(f"{check} ({found[check]})" for check in set(found) - set(habit.fails))
-    if not unnoticed and not wronged:
-        return None
-    return f"{name}: not noticed by {unnoticed or 'none'}; wrongly noticed by {wronged or 'none'}"
+    return complaint(name, habit.fails, results)
 
 
 @pytest.mark.slow
@@ -28,9 +22,9 @@ async def complaint(address: str, name: str) -> str | None:
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
 async def test_a_bad_habit_fails_its_own_checks_and_no_others(module: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SUITE, "gate", None)
-    names = [name for name, each in HABITS.items() if each.server.__module__ == getattr(module, "__name__", "")]
+    names = [name for name, each in HABITS.items() if each.made.__module__ == getattr(module, "__name__", "")]
     async with serving() as address:
-        found = [await complaint(address, name) for name in names]
+        found = [await problem_with(address, name) for name in names]
     assert [problem for problem in found if problem is not None] == []
 
 
