@@ -15,7 +15,7 @@ from trunkline.conform.kit import CheckResult
 COMMAND = (sys.executable, "-m", "trunkline", "acp")
 
 #: What neither of them offers or does: sound, plans that the kit could ask for.
-NOT_OFFERED = {"acp.content.audio", "acp.content.unoffered", "acp.update.plan", "acp.tool.lines"}
+NOT_OFFERED = {"acp.content.audio", "acp.update.plan", "acp.tool.lines"}
 
 
 async def judged(command: tuple[str, ...]) -> list[CheckResult]:
@@ -30,8 +30,8 @@ async def judged(command: tuple[str, ...]) -> list[CheckResult]:
 async def test_a_scripted_agent_passes_every_check() -> None:
     results = await judged((*COMMAND, "scripted:conformance"))
     assert [(each.check.id, each.reason) for each in results if each.verdict == "failed"] == []
-    # It wants no login, writes no files, and has no commands.
-    others = {"acp.auth.shape", "acp.session.cwd", "acp.update.commands", "acp.update.usage"}
+    # It wants no login, sees no pictures, writes no files, and has no commands.
+    others = {"acp.auth.shape", "acp.content.image", "acp.session.cwd", "acp.update.commands", "acp.update.usage"}
     assert {each.check.id for each in results if each.verdict != "passed"} == NOT_OFFERED | others
 
 
@@ -43,4 +43,5 @@ async def test_the_coding_agent_passes_every_check(provider: str) -> None:
     async with obliging_provider() as server:
         results = await judged((*COMMAND, "--provider", provider, "--base-url", server.url))
     assert [(each.check.id, each.reason) for each in results if each.verdict == "failed"] == []
-    assert {each.check.id for each in results if each.verdict != "passed"} == NOT_OFFERED
+    # It sees pictures: there is none that it would have to refuse.
+    assert {each.check.id for each in results if each.verdict != "passed"} == NOT_OFFERED | {"acp.content.unoffered"}
