@@ -78,7 +78,7 @@ def test_openais_name_means_the_first_that_is_here(loaded: Any, models: CatalogM
     ("name", "kind", "fault", "told"),
     [
         ("nobody", "embedding", NoEmbeddingModel, "There is no model `nobody` that is an embedding model."),
-        ("espeak", "stt", NoRecognizer, "that is a model that hears. Those there are: `whisper-base`"),
+        ("espeak", "stt", NoRecognizer, "that is a model that hears. Name one of these: `whisper-base`"),
         ("mock", "tts", NoVoice, "There is no model `mock` that is a voice."),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trunkline.base.printable import printable, printable_line, printable_lines, without_controls, without_directions
+from trunkline.base.printable import printable, printable_line, without_controls, without_directions
 
 HEBREW = "\u05e9\u05dc\u05d5\u05dd"
 #: What turns the direction of writing, and what nudges it.
@@ -19,10 +19,6 @@ def test_control_characters_are_shown_as_escapes() -> None:
 
 def test_a_name_stays_in_its_line() -> None:
     assert printable_line("a\tb\nc\x1b]0;x\x07") == "a\\tb\\nc\\x1b]0;x\\x07"
-
-
-def test_lines_of_a_program_that_is_quoted_are_indented() -> None:
-    assert printable_lines("It said:\none\n\x1b[2J") == "It said:\n  one\n  \\x1b[2J"
 
 
 def test_control_characters_are_replaced_or_left_out() -> None:

@@ -157,7 +157,7 @@ async def test_an_answer_that_is_longer_than_anybody_reads_at_once_is_an_error(
 
 async def test_what_a_server_refuses_is_said(far: ModelPool) -> None:
     engine = await far.language("stranger", REAL)
-    with pytest.raises(ProviderError, match=r"`stranger`: API error 401: who are you\. Check `api_key_env`"):
+    with pytest.raises(ProviderError, match=r"`stranger`: API error 401: who are you\. Set `api_key_env`"):
         async for _ in engine.generate(Prompt((ChatMessage("user", "hi"),)), SamplingParams(), stream=True):
             pass
     await far.close()

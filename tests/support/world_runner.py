@@ -48,7 +48,8 @@ class Runner:
         )
         said = done.out + done.err
         assert "Traceback" not in said
-        line = json.loads(done.out.splitlines()[-1])
+        # By line feeds alone: what agents write may hold other ends of lines.
+        line = json.loads(done.out.rstrip("\n").rpartition("\n")[2])
         assert (done.code == 0) == (line["error"] is None), said
         return Once(done.code, line, said)
 

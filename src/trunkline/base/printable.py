@@ -38,14 +38,6 @@ def printable_line(text: str) -> str:
     return printable(text).replace("\t", "\\t").replace("\n", "\\n")
 
 
-def printable_lines(text: str) -> str:
-    """The same in lines of which all but the first are indented, so that none can pass for a message of its own.
-
-    For what quotes a program, such as the end of its standard error.
-    """
-    return printable(text).replace("\n", "\n  ")
-
-
 def without_controls(text: str, mark: str = "") -> str:
     """The text with a mark, or nothing, in the place of each control character; tabs and line feeds stay.
 

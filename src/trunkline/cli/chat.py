@@ -23,7 +23,7 @@ from click.shell_completion import CompletionItem
 from trunkline.agents import registry
 from trunkline.base.attach import ATTACH_SOCKET
 from trunkline.base.nearest import suggestion
-from trunkline.base.printable import printable_line, printable_lines
+from trunkline.base.printable import printable_line
 from trunkline.base.vocabulary import EFFORTS
 from trunkline.cli import chat_options, local_exchange, trace, value_completion
 from trunkline.cli.attaching import not_heeded
@@ -152,7 +152,7 @@ def start(
             keeper.close(why_mute)
         sys.exit(code)
     except Fault as fault:
-        raise click.ClickException(printable_lines(str(fault))) from fault
+        raise click.ClickException(printable_line(str(fault))) from fault
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
 

@@ -16,7 +16,7 @@ from contextlib import aclosing
 from typing import Any, Literal
 
 from trunkline.base import jsontext, shapes, stdio
-from trunkline.base.printable import printable, printable_lines
+from trunkline.base.printable import printable, printable_line
 from trunkline.base.signals import handled
 from trunkline.base.writing import EXIT_BROKEN_PIPE, write_or_drop
 from trunkline.cli import trace
@@ -54,7 +54,7 @@ async def once(options: ChatOptions, messages: AsyncIterable[UserMessage], form:
     teller = write_or_drop(2)
 
     def tell(text: str) -> None:
-        teller(f"{commands_apart(printable_lines(text))}\n".encode(errors="backslashreplace"))
+        teller(f"{commands_apart(printable_line(text))}\n".encode(errors="backslashreplace"))
 
     if not options.quiet:
         for note in opened.notes:

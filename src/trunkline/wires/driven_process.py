@@ -179,7 +179,7 @@ class DrivenProcess:
             return ""
         # Masked before it is cut: half a secret would not be recognised.
         lines = self.redacted(words).splitlines()
-        return " Its last words:\n" + "\n".join(lines[-STDERR_LINES:])[-STDERR_CHARS:]
+        return " Its last words: " + " / ".join(lines[-STDERR_LINES:])[-STDERR_CHARS:]
 
     def redacted(self, text: str) -> str:
         """A text of the program without the secrets that it was given."""
