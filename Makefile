@@ -2,7 +2,7 @@
 # Another Python: make PYTHON=python3.12 test. Fewer test processes: make WORKERS=1 test.
 
 .DEFAULT_GOAL := help
-.PHONY: help up test coverage test-long check fmt bench fuzz docs wheel lock hooks release clean run-environment test-environment lint
+.PHONY: help up cluster test coverage test-long check fmt bench faults fuzz docs wheel lock hooks release clean run-environment test-environment lint
 
 BIN := .venv/bin
 # Python keeps what it compiled, whatever the shell says: without, every test process compiles all tests anew.
@@ -13,7 +13,7 @@ WORKERS ?= $(shell expr $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 1)
 # In the order of tests/conftest.py: those that take long first, and not last because they are few.
 # A worker that crashes ends the run: with another in its place pytest-xdist may wait for ever.
 PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
-CODE := $(wildcard src tests bench scripts examples)
+CODE := $(wildcard src tests bench scripts examples deploy)
 # What takes ten seconds and more a test, or needs an installation of its own. `make test` and `make test-long` share all
 # tests between them.
 LONG := long or wheel or fuzz
@@ -28,6 +28,9 @@ help: ## list the verbs
 
 up: run-environment ## run everything there is, on embedded defaults; Ctrl-C stops it
 	@exec $(BIN)/trunkline up
+
+cluster: test-environment ## run three exchanges as one, with three NATS servers and a PostgreSQL; Ctrl-C stops them
+	@exec $(BIN)/python scripts/cluster.py
 
 test: lint ## set up what the tests need, and run all checks and tests but the long ones
 	@$(PYTEST) -m "not ($(LONG))"
@@ -55,6 +58,9 @@ fuzz: test-environment ## a million mutated inputs for each codec, and a minute 
 	@$(BIN)/python -m tests.fuzz.jsonstream_codec --runs 1000000
 	@$(BIN)/python -m tests.fuzz.tryll_codec --runs 1000000
 	@$(BIN)/python -m tests.fuzz.tryll_server --seconds 60
+
+faults: test-environment ## ten minutes of faults in a cluster under load, and what they did to its promises
+	@$(BIN)/python -m tests.chaos.cluster.run --sessions 300 --seconds 600
 
 docs: ## build the documentation site into build/site, and check its links
 	@$(BOOTSTRAP) --extras docs

@@ -14,7 +14,7 @@ from trunkline.base.stdio import Writer
 from trunkline.core.approvals import Policy
 from trunkline.core.events import UserMessage
 from trunkline.core.log import EventLog
-from trunkline.core.performer import EVENTS_PER_TICK
+from trunkline.core.recorder import EVENTS_PER_TICK
 from trunkline.core.session import Session
 from trunkline.store.files import FileStore
 from trunkline.wires.jsonstream.serve import JsonStreamServer

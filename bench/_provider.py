@@ -77,7 +77,10 @@ class Provider:
         self.pause = 0.0
         self.said: Callable[[int], Sequence[str]] | None = None
         """Makes the words of the Nth answer, instead of so many."""
-        self._answers = 0
+        self.works: Callable[[int], bytes | None] | None = None
+        """Makes the stream of the Nth answer; with None it is words as usual."""
+        self.answers = 0
+        """How many there were."""
         self._listener = socket.create_server(("127.0.0.1", 0))
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -126,9 +129,12 @@ class Provider:
 
     def _play(self, send: Send) -> None:
         self.sent = []
-        self._answers += 1
+        self.answers += 1
+        if self.works is not None and (stream := self.works(self.answers)) is not None:
+            send(stream)
+            return
         if self.said is not None:
-            words = b"".join(word(self.form, each) for each in self.said(self._answers))
+            words = b"".join(word(self.form, each) for each in self.said(self.answers))
             send(opening(self.form) + words + ending(self.form))
             return
         if not self.pause:

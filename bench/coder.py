@@ -21,6 +21,7 @@ from pathlib import Path
 # Run as a script, Python looks for modules beside it, and not where `bench` is.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bench._coder_furnished import HOOKS, SKILLS, furnish, working
 from bench._command import Progress, run
 from bench._measure import Goal, Row, Taken, interleaved, rate_row, spread, time_row
 from bench._peers import PYTHON, TRUNKLINE, Peer
@@ -29,7 +30,7 @@ from bench._start import NOTHING, memory, run_nothing
 
 READY_GOAL = Goal("<=", 6)
 FIRST_WORD_GOAL = Goal("<=", 12)
-FLAT_GOAL = Goal("<=", 1.2, "CPU")
+FLAT_GOAL = Goal("<=", 1.1, "CPU")
 #: What the log of some short turns may be long.
 LOG_KIB = 250
 LOG_GOAL = Goal("<=", 1)
@@ -39,7 +40,7 @@ PAUSE_SECONDS = 0.004
 #: The early turn that later ones are compared with.
 EARLY = 5
 #: Turns in one measurement: one alone is shorter than the machine's noise.
-WINDOW = 4
+WINDOW = 6
 
 
 @dataclass(frozen=True)
@@ -54,15 +55,17 @@ class Sizes:
     rounds: int
     turns: int
     """How long a long session is."""
+    late: int
+    """Rounds of late turns and early ones: they differ by a few per cent, and a busy machine by more."""
     short_turns: int = 300
     judged: bool = True
 
 
 SIZES = {
-    "normal": Sizes(25, 400, 20_000, 9, 500),
-    "quick": Sizes(9, 200, 5_000, 5, 500),
-    "long": Sizes(51, 1000, 50_000, 25, 2000),
-    "tiny": Sizes(1, 5, 50, 1, 12, short_turns=3, judged=False),
+    "normal": Sizes(25, 400, 20_000, 9, 500, 25),
+    "quick": Sizes(9, 200, 5_000, 5, 500, 15),
+    "long": Sizes(51, 1000, 50_000, 25, 2000, 51),
+    "tiny": Sizes(1, 5, 50, 1, 12, 1, short_turns=3, judged=False),
 }
 
 
@@ -83,9 +86,9 @@ class DefaultAgent(Peer):
 class CodingAgent(Peer):
     """`trunkline agent` with the server as its model."""
 
-    def __init__(self, home: str, provider: Provider) -> None:
-        flags = ("--provider", provider.form, "--base-url", provider.url, "--model", "bench")
-        super().__init__([TRUNKLINE, "agent", "--json-stream", *flags], home)
+    def __init__(self, home: str, provider: Provider, *more: str) -> None:
+        flags = ("--provider", provider.form, "--base-url", provider.url, "--model", "bench", *more)
+        super().__init__([TRUNKLINE, "agent", "--json-stream", *flags], home, HOME=home)
 
     def line(self) -> bytes:
         line = super().line()
@@ -134,7 +137,7 @@ def measure(sizes: Sizes, progress: Progress) -> list[Row]:
                 progress(f"logs, {form}")
                 rows.append(log_row(home, provider, sizes.short_turns))
                 progress(f"long sessions, {form}")
-                rows += length_rows(home, provider, sizes.rounds, sizes.turns)
+                rows += length_rows(home, provider, sizes.late, sizes.turns)
     return rows
 
 
@@ -157,12 +160,20 @@ def start_rows(home: str, provider: Provider, rounds: int) -> list[Row]:
             agent.line_of("text_delta")
             return Taken(time.perf_counter() - agent.started, agent.cpu)
 
+    def furnished() -> Taken:
+        with tempfile.TemporaryDirectory(dir=home) as full:
+            furnish(full)
+            with DefaultAgent(full, provider) as agent:
+                agent.line_of("ready")
+                return Taken(time.perf_counter() - agent.started, agent.cpu)
+
     def row(name: str, ours: Callable[[], Taken], goal: Goal) -> Row:
         pairs = interleaved(rounds, ours, lambda: run_nothing(home))
         return time_row(f"{provider.form}: spawn to {name}", pairs, NOTHING, goal=goal)
 
     return [
         row("`ready`", ready, READY_GOAL),
+        row(f"`ready`, {SKILLS} skills and {HOOKS} hooks", furnished, READY_GOAL),
         row("first word, message sent at spawn", lambda: first_word(eager=True), FIRST_WORD_GOAL),
         row("first word, message sent at `ready`", lambda: first_word(eager=False), FIRST_WORD_GOAL),
     ]
@@ -219,24 +230,21 @@ def log_row(home: str, provider: Provider, turns: int) -> Row:
 def length_rows(home: str, provider: Provider, rounds: int, turns: int) -> list[Row]:
     """Whether a turn late in a session costs more than an early one, and what the session takes by then."""
     early_memory: list[float] = []
-
-    def early() -> Taken:
-        with CodingAgent(home, provider) as agent:
-            agent.line_of("ready")
-            agent.turns(EARLY - 1)
-            taken = agent.turns(WINDOW)
-            early_memory.append(memory(agent.pid)["Rss"])
-            return taken
-
-    with CodingAgent(home, provider) as agent:
-        agent.line_of("ready")
-        agent.turns(turns - 1)
-        pairs = interleaved(rounds, lambda: agent.turns(WINDOW), early)
-        late_memory = memory(agent.pid)["Rss"]
+    with tempfile.TemporaryDirectory(dir=home) as empty:
+        pairs, late_memory = _late_and_early(empty, provider, rounds, turns, early_memory)
     count = len(early_memory)
+    with tempfile.TemporaryDirectory(dir=home) as full, working(provider):
+        furnish(full)
+        full_pairs, _ = _late_and_early(full, provider, rounds, turns, [], "--auto-approve")
+    note = f"{WINDOW} turns each"
     return [
+        time_row(f"{provider.form}: turn {turns:,}", pairs, f"turn {EARLY}", goal=FLAT_GOAL, note=note),
         time_row(
-            f"{provider.form}: turn {turns:,}", pairs, f"turn {EARLY}", goal=FLAT_GOAL, note=f"{WINDOW} turns each"
+            f"{provider.form}: turn {turns:,} with hooks, to-dos and an edit",
+            full_pairs,
+            f"turn {EARLY}",
+            goal=FLAT_GOAL,
+            note=f"{note}; the hooks run a program before each message and each call",
         ),
         Row(
             name=f"{provider.form}: memory at turn {turns:,}, resident",
@@ -247,6 +255,27 @@ def length_rows(home: str, provider: Provider, rounds: int, turns: int) -> list[
             ratio=spread([late_memory / each for each in early_memory]),
         ),
     ]
+
+
+def _late_and_early(
+    home: str, provider: Provider, rounds: int, turns: int, early_memory: list[float], *flags: str
+) -> tuple[list[tuple[Taken, Taken]], float]:
+    """Some turns of a long session and of new ones, by turns, and the memory of the long one; adds that of the new."""
+
+    def early() -> Taken:
+        with CodingAgent(home, provider, *flags) as agent:
+            agent.line_of("ready")
+            agent.turns(EARLY - 1)
+            taken = agent.turns(WINDOW)
+            early_memory.append(memory(agent.pid)["Rss"])
+            return taken
+
+    with CodingAgent(home, provider, *flags) as agent:
+        agent.line_of("ready")
+        # So that turn `turns` is in the middle of what is measured.
+        agent.turns(max(turns - 1 - rounds * WINDOW // 2, 0))
+        pairs = interleaved(rounds, lambda: agent.turns(WINDOW), early)
+        return pairs, memory(agent.pid)["Rss"]
 
 
 @contextmanager

@@ -23,6 +23,11 @@ TEST_NEEDS: tuple[tuple[str, str], ...] = (
     ("node", "nodejs"),
     ("npm", "npm"),
     ("pg_ctlcluster", "postgresql"),
+    # For the tasks of `bench/tasks` that are in other languages.
+    ("cargo", "cargo"),
+    ("go", "golang-go"),
+    ("javac", "default-jdk-headless"),
+    ("sqlite3", "sqlite3"),
 )
 
 # Another apt-get (unattended upgrades, a second clone) may hold dpkg's lock for a while; longer than this is a fault.

@@ -1,7 +1,7 @@
 """What every test gets: a home of its own, nothing of the machine's secrets, and a look at what it left running.
 
-- Each test has empty `TRUNKLINE_HOME` and XDG directories, and sees no provider's key and no `TRUNKLINE_*` variable of
-  the person who runs it. Changes to the environment are undone after each test.
+- Each test has an empty home, `TRUNKLINE_HOME` and XDG directories, and sees no provider's key and no `TRUNKLINE_*`
+  variable of the person who runs it. Changes to the environment are undone after each test.
 - `require` is for components that cannot always be had (a server, a browser, a fuzzer). Their absence is listed at the
   end of the run; with CI=true it fails the test.
 - A run that leaves a process behind fails, and names the test that started it. What else a test that failed did not
@@ -53,6 +53,8 @@ _SCRUBBED_NAMES = frozenset(
 
 # Where a test's programs keep what they keep: folders of its own home.
 _PLACES = {
+    # Skills and the like of whoever runs the tests are in there.
+    "HOME": "user",
     "TRUNKLINE_HOME": "state",
     "TRUNKLINE_CACHE": "cache",
     **{f"XDG_{kind}_HOME": f"xdg-{kind.lower()}" for kind in ("CONFIG", "DATA", "STATE", "CACHE")},
@@ -135,6 +137,8 @@ def pytest_sessionstart() -> None:
             continue
         if name in _SCRUBBED_NAMES or name.startswith(_SCRUBBED_PREFIXES) or name.endswith(_SCRUBBED_SUFFIXES):
             del os.environ[name]
+    # Nothing of a test's belongs into the keyring of whoever runs it.
+    os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
     # A worker's mark begins with that of the process that hands out the tests.
     os.environ[_MARK] = f"{handed_out_by}{uuid.uuid4().hex}."
 

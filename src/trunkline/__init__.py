@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Deny,
         Journal,
         Meter,
+        OAuthClient,
         OpenRequest,
         SetMode,
         SetOptions,
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
         GraphError,
         InternalError,
         LocalProtocolError,
+        MayBeDone,
         MissingKey,
         Mistyped,
         ModelError,
@@ -190,6 +192,7 @@ __all__ = [
     "Journal",
     "JsonStreamAgent",
     "LocalProtocolError",
+    "MayBeDone",
     "MemoryLog",
     "Meter",
     "MissingKey",
@@ -207,6 +210,7 @@ __all__ = [
     "NodeFailed",
     "NotListening",
     "Notice",
+    "OAuthClient",
     "OpenRequest",
     "Outcome",
     "OutputType",
@@ -283,7 +287,7 @@ _HOMES = {
     "trunkline.base.vocabulary": "Mode",
     "trunkline.core.agent": (
         "AddHistory AddMcpServer Agent Approve Capabilities Change Conversation Decision Deny Journal "
-        "Meter OpenRequest SetMode SetOptions"
+        "Meter OAuthClient OpenRequest SetMode SetOptions"
     ),
     "trunkline.core.approvals": "Decisions Policy",
     "trunkline.core.events": (
@@ -294,7 +298,7 @@ _HOMES = {
     "trunkline.core.faults": (
         "AgentBusy AgentCrashed AgentFailed AgentTimeout BadAudio BadEmbeddedName BadExit BadParameter BadStorageName "
         "BudgetExceeded Cancelled ConfigError DownloadActive DownloadFailed EmbeddedExists EmbeddingError Fault "
-        "FixedParameter Forbidden GraphError InternalError LocalProtocolError MissingKey Mistyped ModelError "
+        "FixedParameter Forbidden GraphError InternalError LocalProtocolError MayBeDone MissingKey Mistyped ModelError "
         "ModelNotFetched NoEmbeddingModel NoLanguageModel NoModel NoRecognizer NoSpace NoVoice NodeFailed NotListening "
         "OutsideStorage ProtocolError ProviderError RemoteProtocolError SessionDamaged SessionExists SessionHeld "
         "SessionNotFound StorageError StorageExists StorageMissing StorageNameInUse StoreUnavailable TooLong "

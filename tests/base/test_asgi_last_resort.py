@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ async def sent_by(app: Any, *messages: dict[str, Any]) -> list[Any]:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await LastResort(app, PlainTextResponse("sorry", 500))(SCOPE, receive, send)
+    await LastResort(app, PlainTextResponse("sorry", 500), PlainTextResponse("later", 503))(SCOPE, receive, send)
     return sent
 
 
@@ -45,3 +46,31 @@ async def test_a_client_that_left_in_the_middle_of_its_body_is_nothing_to_tell_o
 async def test_what_nobody_foresaw_is_logged_and_answered(caplog: pytest.LogCaptureFixture) -> None:
     assert (await sent_by(failing))[0]["status"] == 500
     assert "POST /x" in caplog.text
+
+
+async def test_a_request_that_is_cut_off_when_the_server_ends_is_told_so() -> None:
+    begun = asyncio.Event()
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(sent_by(slow))
+    await begun.wait()
+    task.cancel("the server ends")
+    assert (await task)[0]["status"] == 503
+
+
+async def test_an_answer_that_has_begun_is_cut_off_as_it_is() -> None:
+    begun = asyncio.Event()
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        begun.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(sent_by(slow))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

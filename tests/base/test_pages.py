@@ -18,7 +18,7 @@ PACKAGES = {
 
 
 def test_those_with_pages_are_known() -> None:
-    assert {"trunkline.network.pages", "trunkline.exchange.console"} == PACKAGES
+    assert {"trunkline.network.pages", "trunkline.exchange.console", "trunkline.exchange.talk"} == PACKAGES
 
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))

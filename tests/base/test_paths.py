@@ -129,3 +129,20 @@ def test_what_the_system_says_of_a_file_is_a_sentence_without_its_number(tmp_pat
 def test_only_files_of_ours_are_moved_by_a_variable(path: str, variable: str | None) -> None:
     told = paths.elsewhere(path, {"TRUNKLINE_HOME": "/s/home", "TRUNKLINE_CACHE": "/k"})
     assert told == ("" if variable is None else f"Set `{variable}` to a directory in which you can write.")
+
+
+@pytest.mark.parametrize(
+    ("path", "folder", "expected"),
+    [
+        ("/a", "/a", True),
+        ("/a/b", "/a", True),
+        ("/a/b", "/a/", True),
+        ("/ab", "/a", False),
+        ("/", "/a", False),
+        ("/a", "/", True),
+    ],
+)
+def test_a_path_is_within_a_folder_and_not_within_one_whose_name_begins_alike(
+    path: str, folder: str, expected: bool
+) -> None:
+    assert paths.is_within(path, folder) is expected

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import gzip
 import ssl
+import warnings
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
@@ -13,6 +15,7 @@ import pytest
 
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.provider import BREAK, HANG, Gate, Reply, Request, StubProvider
+from tests.support.stub_server import StubServer
 from trunkline.base import http, posting, posting_direct
 from trunkline.base.posting import ConnectionFailed, Poster, Response, poster, why_unmade
 from trunkline.base.posting_direct import Direct
@@ -53,6 +56,18 @@ async def test_a_question_is_sent_as_it_is_and_says_who_asks(asks: Poster) -> No
     assert request.headers["host"] == stub.url.removeprefix("http://")
     assert request.headers["user-agent"] == http.user_agent()
     assert request.headers["accept-encoding"] == "identity"
+
+
+async def test_what_is_at_an_address_can_be_asked_for(asks: Poster) -> None:
+    async with StubProvider(lambda _: Reply([b"yes"], status=203)) as stub:
+        answer = await asks.get(f"{stub.url}/health", {"X-Key": "k"}, connect=PATIENCE_SECONDS)
+        assert (answer.status, await whole(answer)) == (203, b"yes")
+        # On the same connection, and others may follow.
+        await whole(await post(asks, stub.url))
+        first, second = stub.requests
+    assert (first.method, first.target, first.body, first.headers["x-key"]) == ("GET", "/health", b"", "k")
+    assert "content-length" not in first.headers
+    assert first.connection == second.connection
 
 
 async def test_who_is_named_in_the_address_is_told_to_the_server(asks: Poster) -> None:
@@ -109,6 +124,27 @@ async def test_a_connection_that_the_server_has_closed_meanwhile_is_not_used_aga
     assert caught.value.failure == "refused"
 
 
+async def test_a_question_that_finds_a_kept_connection_closed_is_asked_on_a_new_one() -> None:
+    class Tired(StubServer):
+        """Answers once on each connection, and takes the next question without a word."""
+
+        questions = 0
+
+        async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n{}")
+            self.questions += 1
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nx")
+            await reader.readuntil(b"\r\n\r\n{}")
+            self.questions += 1
+
+    asks = Direct(None)
+    async with Tired() as stub:
+        for _ in range(2):
+            assert await whole(await post(asks, stub.url)) == b"x"
+        assert stub.questions == 3
+    await asks.close()
+
+
 async def test_an_answer_that_nobody_wants_any_more_is_cut_off(asks: Poster) -> None:
     async with StubProvider(lambda _: Reply([b"x", HANG])) as stub:
         answer = await post(asks, stub.url)
@@ -117,6 +153,25 @@ async def test_an_answer_that_nobody_wants_any_more_is_cut_off(asks: Poster) -> 
         await answer.close()
         async with asyncio.timeout(PATIENCE_SECONDS):
             await stub.requests[0].left.wait()
+
+
+async def test_a_question_that_is_given_up_while_its_connection_is_made_leaves_none() -> None:
+    asks = Direct(None)
+    async with StubProvider(lambda _: Reply([b"x"])) as stub:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for passes in range(40):
+                asking = asyncio.ensure_future(asks.get(stub.url, {}, connect=PATIENCE_SECONDS))
+                for _ in range(passes):
+                    await asyncio.sleep(0)
+                asking.cancel()
+                await asyncio.wait([asking])
+                if not asking.cancelled():
+                    await asking.result().close()
+            await asks.close()
+            await asyncio.sleep(0)
+            gc.collect()
+    assert [warning for warning in caught if issubclass(warning.category, ResourceWarning)] == []
 
 
 async def test_a_question_that_is_given_up_leaves_no_connection(asks: Poster) -> None:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.support.patience import PATIENCE_SECONDS
+from trunkline.base import values
 from trunkline.base.values import Value
 
 
@@ -139,3 +140,29 @@ def test_defining_values_imports_no_dataclasses() -> None:
         [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE_SECONDS
     )
     assert done.stdout.strip() == "False"
+
+
+def test_an_init_is_compiled_when_it_is_first_used_and_not_when_its_class_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiled: list[str] = []
+    make = values._make_init
+
+    def counting(cls: type, *how: Any) -> Any:
+        compiled.append(cls.__name__)
+        return make(cls, *how)
+
+    monkeypatch.setattr(values, "_make_init", counting)
+
+    class Fresh(Value):
+        x: int
+        y: int = 2
+
+    class Heir(Fresh):
+        """Has what the other has."""
+
+    assert compiled == []
+    with pytest.raises(TypeError, match="'x'"):
+        Heir()  # type: ignore[call-arg]
+    assert (Heir(1).y, Fresh(x=3).x, Heir(1, y=5).y) == (2, 3, 5)
+    assert compiled == ["Fresh"]

@@ -11,12 +11,14 @@ from tests.support.benchmarks import PATIENCE_SECONDS, measured
 READER = "http.client + json + print"
 PROMISED = [
     ("spawn to `ready`", "python -c pass", "wall <= 6"),
+    ("spawn to `ready`, 20 skills and 3 hooks", "python -c pass", "wall <= 6"),
     ("spawn to first word, message sent at spawn", "python -c pass", "wall <= 12"),
     ("spawn to first word, message sent at `ready`", "python -c pass", "wall <= 12"),
     ("a word's way, paced", READER, None),
     ("words at full speed", READER, None),
     ("log of 3 short turns", "250 KiB", "wall <= 1"),
-    ("turn 12", "turn 5", "CPU <= 1.2"),
+    ("turn 12", "turn 5", "CPU <= 1.1"),
+    ("turn 12 with hooks, to-dos and an edit", "turn 5", "CPU <= 1.1"),
     ("memory at turn 12, resident", "turn 5", None),
 ]
 

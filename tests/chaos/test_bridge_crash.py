@@ -28,6 +28,7 @@ import pytest
 from tests.base.processes import is_alive, marked, until
 from tests.support.chat_platform import LIMITS, MemoryPlatform, Message
 from trunkline.chat.bridge import Bridge
+from trunkline.chat.delivery.disk import ChatDisk
 from trunkline.chat.delivery.rows import Rows
 from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.opening import Opener
@@ -65,8 +66,8 @@ class Steps:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-class CountedStore(ChatStore):
-    """A store each of whose statements is a place to die."""
+class CountedDisk(ChatDisk):
+    """A database each of whose statements is a place to die."""
 
     steps = Steps()
 
@@ -163,11 +164,11 @@ class CountedAgent:
 
 async def serve(directory: Path, steps: Steps) -> None:
     """A bridge that does all the work that is left."""
-    CountedStore.steps = Steps()
-    store = CountedStore(str(directory / "chat.db"))
+    CountedDisk.steps = Steps()
+    store = ChatStore(database=CountedDisk(str(directory / "chat.db")))
     # A kill takes nothing from the kernel: waiting for the disk would only take time.
     store.execute("PRAGMA synchronous = OFF")
-    CountedStore.steps = steps
+    CountedDisk.steps = steps
 
     def make(spec: str, options: Mapping[str, Any]) -> Agent:
         return CountedAgent(directory, steps)

@@ -13,6 +13,7 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from tests.support.loop import run
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.scripted_platform import LIMITS, ScriptedPlatform, Shown
 from trunkline.chat.delivery.answer import StreamedAnswer
+from trunkline.chat.delivery.disk import ChatDisk
 from trunkline.chat.delivery.losses import LOST
 from trunkline.chat.delivery.outbox import Outbox
 from trunkline.chat.delivery.rows import Rows, TextBody
@@ -92,12 +94,12 @@ class Steps:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Steady(ChatStore):
-    """A store each of whose statements is a place to die."""
+class CountedDisk(ChatDisk):
+    """A database each of whose statements is a place to die."""
 
     steps: Steps
 
-    def execute(self, statement: str, *parameters: object) -> object:  # type: ignore[override]  # the same, counted
+    def execute(self, statement: str, *parameters: object) -> sqlite3.Cursor:
         self.steps()
         result = super().execute(statement, *parameters)
         self.steps()
@@ -111,11 +113,11 @@ def words(number: int) -> list[str]:
 
 async def bridge(directory: Path, *, idempotent: bool, steps: Steps) -> None:
     """Do all the work that is left."""
-    Steady.steps = Steps(0)
-    store = Steady(str(directory / "chat.db"))
+    CountedDisk.steps = Steps(0)
+    store = ChatStore(database=CountedDisk(str(directory / "chat.db")))
     # A kill takes nothing from the kernel: waiting for the disk would only take time.
     store.execute("PRAGMA synchronous = OFF")
-    Steady.steps = steps
+    CountedDisk.steps = steps
     platform = FilePlatform(directory / "shown", idempotent=idempotent, step=steps)
     outbox = Outbox(platform, store)
     await outbox.start()

@@ -99,6 +99,12 @@ def test_always_says_when_it_reaches_outside_the_workspace() -> None:
     assert "outside the workspace" in question(outside, 1)
 
 
+def test_there_is_no_always_to_what_is_asked_about_each_time() -> None:
+    for asking in ("ask", "confirm"):
+        asked = enter(Approvals(), request().replace(asking=asking), 1.0)
+        assert [button.label for button in buttons(asked)] == ["Approve", "Deny"]
+
+
 def test_those_whose_time_is_over_are_found() -> None:
     book = Approvals(500)
     early, late = enter(book, request("a"), 10.0), enter(book, request("b"), 20.0)

@@ -110,7 +110,7 @@ async def test_always_releases_what_waits_and_what_comes(stage: Stage) -> None:
         stage.platform.presses("Always")
         await stage.passes(lambda: [call for call, _ in stage.agent.decisions] == ["c2", "c1"])
         stage.agent.say(ToolStarted("c1", "Bash"), ToolStarted("c2", "Bash"))
-        await stage.sees("and for this session every `exec` tool.")
+        await stage.sees("and for this session every `exec` tool (`Bash`, ")
         await stage.sees("No answer needed: it is being done.")
         stage.agent.say(ToolRequested("c3", "Bash", "exec", {"command": "ls"}))
         await stage.passes(lambda: ("c3", Approve()) in stage.agent.decisions)
@@ -141,7 +141,7 @@ async def test_what_was_granted_can_be_seen_and_taken_back(stage: Stage) -> None
             await stage.shows(before + 1)
             assert told in stage.platform.last().text
         stage.platform.says("/grants revoke 1")
-        await stage.sees("Taken back: every `exec` tool.")
+        await stage.sees("Taken back: every `exec` tool (`Bash`, ")
         before = len(stage.platform.shown())
         stage.platform.says("/grants revoke all")
         await stage.shows(before + 1)
@@ -251,6 +251,18 @@ async def test_neither_strangers_nor_those_who_are_not_approvers_may_answer(stag
         assert stage.agent.decisions == []
         stage.platform.presses("Approve", sender="2")
         await stage.sees("Approved by `2`.")
+
+
+async def test_nor_may_they_give_the_agent_a_command_that_changes_something(stage: Stage) -> None:
+    stage.allow = ("memory:1", "memory:2")
+    stage.approvers = ("memory:2",)
+    async with stage.bridge():
+        stage.platform.says("/undo", sender="1")
+        await stage.sees("may give this command")
+        assert stage.heard == 0
+        stage.platform.says("/undo", sender="2")
+        await stage.asked()
+        await stage.answers("Undone.")
 
 
 async def test_a_yes_that_was_written_before_the_question_approves_nothing(typing: Stage) -> None:

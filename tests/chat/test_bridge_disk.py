@@ -13,6 +13,7 @@ import pytest
 from tests.support.chat_bridge import DONE, Stage
 from trunkline.chat.bridge import DISK_MINUTES
 from trunkline.chat.conversation import ChatConversation
+from trunkline.chat.delivery.disk import ChatDisk
 from trunkline.core.events import TextDelta, ToolRequested, TurnEnded
 from trunkline.core.faults import ConfigError
 
@@ -28,11 +29,12 @@ class Disk:
 
     def __init__(self, stage: Stage) -> None:
         assert stage.store is not None
-        self._store = stage.store
-        self._execute = self._store.execute
+        assert isinstance(stage.store.database, ChatDisk)
+        self._disk = stage.store.database
+        self._execute = self._disk.execute
         self._fails: Callable[[str], bool] = lambda statement: False
         self.failures = 0
-        self._store.execute = self._watched  # type: ignore[method-assign]
+        self._disk.execute = self._watched  # type: ignore[method-assign]
 
     def fails(self, *words: str) -> None:
         """From now on, statements with one of these words; all that write, if none is named."""

@@ -15,7 +15,7 @@ from tests.support.synapse_scripted import ME, Asked, Scripted, scripted
 from trunkline.chat.matrix import client as matrix_client
 from trunkline.chat.matrix.account import Credentials, configured
 from trunkline.chat.matrix.platform import MatrixPlatform, make
-from trunkline.chat.matrix.state import FILE, StateFile
+from trunkline.chat.matrix.state import FILE, StateKeeper
 from trunkline.core.faults import ConfigError
 
 TOKEN = "syt_secret_token"
@@ -118,10 +118,10 @@ async def test_a_password_is_used_once_and_the_device_stays_the_same(tmp_path: P
 
 
 async def test_another_account_does_not_go_on_where_this_one_was(tmp_path: Path) -> None:
-    StateFile(str(tmp_path)).keep(user="@other:here", since="s9")
+    StateKeeper.file(str(tmp_path)).keep(user="@other:here", since="s9")
     async with scripted() as server, platform(server, tmp_path, token=TOKEN) as made:
         await made.open()
-    assert StateFile(str(tmp_path)).state.since == ""
+    assert StateKeeper.file(str(tmp_path)).state.since == ""
 
 
 async def failing(server: Scripted, directory: Path, **credentials: Any) -> ConfigError:

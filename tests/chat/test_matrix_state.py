@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from trunkline.chat.matrix.platform import MOST_SIGNS, Signs
-from trunkline.chat.matrix.state import FILE, MOST_TOLD, MatrixState, StateFile, load, save
+from trunkline.chat.matrix.state import FILE, MOST_TOLD, MatrixState, StateKeeper, load, save
 from trunkline.chat.platform import Button
+from trunkline.core.faults import ConfigError
 from trunkline.store import durable
 
 YES, NO = Button("Yes", "y"), Button("No", "n")
@@ -18,7 +19,7 @@ YES, NO = Button("Yes", "y"), Button("No", "n")
 
 def test_what_is_kept_is_there_again_and_for_this_user_alone(tmp_path: Path) -> None:
     directory = tmp_path / "new" / "dir"
-    keeper = StateFile(str(directory))
+    keeper = StateKeeper.file(str(directory))
     assert keeper.state == MatrixState()
     keeper.keep(user="@bot:here", since="s1")
     keeper.keep(since="s2", told=("!r",))
@@ -56,7 +57,7 @@ def test_a_damaged_file_is_as_good_as_none(tmp_path: Path, data: bytes) -> None:
 
 def test_a_file_that_cannot_be_written_stops_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").touch()
-    keeper = StateFile(str(tmp_path / "file" / "dir"))
+    keeper = StateKeeper.file(str(tmp_path / "file" / "dir"))
     keeper.keep(since="s1")
     assert keeper.state.since == "s1"
     assert "cannot keep" in caplog.text
@@ -64,7 +65,7 @@ def test_a_file_that_cannot_be_written_stops_nobody(tmp_path: Path, caplog: pyte
 
 def test_nothing_is_written_when_nothing_changed(tmp_path: Path) -> None:
     save(str(tmp_path), MatrixState(since="s1"))
-    keeper = StateFile(str(tmp_path))
+    keeper = StateKeeper.file(str(tmp_path))
     (tmp_path / FILE).unlink()
     keeper.keep(since="s1")
     assert not (tmp_path / FILE).exists()
@@ -104,3 +105,32 @@ def test_old_messages_are_forgotten() -> None:
     assert signs.meanings("0") is None
     assert signs.take_superfluous("0", []) == []
     assert signs.meanings("1") == {"Yes": "y"}
+
+
+class Shelf:
+    """Where machines share what a platform keeps."""
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.data = data
+        self.is_away = False
+
+    def recall(self) -> bytes:
+        return self.data
+
+    def remember(self, state: bytes) -> None:
+        if self.is_away:
+            raise ConfigError("The chat database cannot be used now.")
+        self.data = state
+
+
+def test_what_is_kept_on_a_shelf_is_there_for_the_next_machine() -> None:
+    shelf = Shelf()
+    keeper = StateKeeper.shelf(shelf)
+    assert keeper.state == MatrixState()
+    keeper.keep(user="@me:here", device="D", since="s7")
+    assert StateKeeper.shelf(shelf).state == MatrixState("@me:here", "D", "s7")
+    shelf.is_away = True
+    keeper.keep(since="s8")
+    assert keeper.state.since == "s8"
+    assert StateKeeper.shelf(shelf).state.since == "s7"
+    assert StateKeeper.shelf(Shelf(b"[rubbish")).state == MatrixState()

@@ -13,7 +13,7 @@ import pytest
 from tests.support import loop
 from trunkline.chat.matrix.client import Homeserver, MatrixRefused
 from trunkline.chat.matrix.events import Happened, MatrixMessage
-from trunkline.chat.matrix.state import StateFile
+from trunkline.chat.matrix.state import StateKeeper
 from trunkline.chat.matrix.stream import LONGEST_WAIT_SECONDS, MOST_MISSED, TRIES, SyncStream
 from trunkline.chat.platform import NotNow, TokenRefused, Unclear
 from trunkline.core.faults import ConfigError
@@ -72,7 +72,7 @@ def invitation(following: str, sender: str) -> dict[str, Any]:
 
 
 class Opened:
-    def __init__(self, server: FakeServer, keeper: StateFile, events: AsyncIterator[Happened]) -> None:
+    def __init__(self, server: FakeServer, keeper: StateKeeper, events: AsyncIterator[Happened]) -> None:
         self.server = server
         self.keeper = keeper
         self._events = events
@@ -81,12 +81,22 @@ class Opened:
         found = [await anext(self._events) for _ in range(number)]
         return [item.text for item in found if isinstance(item, MatrixMessage)]
 
-    async def end(self) -> None:
-        """Wait until there is no more news, and close."""
-        waiting = asyncio.ensure_future(cast("Any", anext(self._events, None)))
+    def begin(self) -> asyncio.Future[Happened | None]:
+        """Ask for what comes next."""
+        waiting: asyncio.Future[Happened | None] = asyncio.ensure_future(cast("Any", anext(self._events, None)))
+        return waiting
+
+    async def waiting(self) -> asyncio.Future[Happened | None]:
+        """Ask for what comes next, until there is no more news."""
+        waiting = self.begin()
         await loop.until(lambda: not any(self.server.answers.values()))
         for _ in range(20):
             await asyncio.sleep(0)
+        return waiting
+
+    async def end(self) -> None:
+        """Wait until there is no more news, and close."""
+        waiting = await self.waiting()
         self.server.closed.set()
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
@@ -94,7 +104,7 @@ class Opened:
 
 @asynccontextmanager
 async def opened(tmp_path: Path, since: str = "s0", renew: Any = None, **answers: list[Any]) -> AsyncIterator[Opened]:
-    keeper = StateFile(str(tmp_path))
+    keeper = StateKeeper.file(str(tmp_path))
     keeper.keep(since=since)
     server = FakeServer(**answers)
 
@@ -111,9 +121,9 @@ async def opened(tmp_path: Path, since: str = "s0", renew: Any = None, **answers
 async def test_a_token_is_kept_when_what_came_with_it_was_taken_and_not_before(tmp_path: Path) -> None:
     async with opened(tmp_path, sync=[news("s1", "a", "b"), news("s2", "c")]) as stream:
         assert await stream.texts(2) == ["a", "b"]
-        assert StateFile(str(tmp_path)).state.since == "s0"
+        assert StateKeeper.file(str(tmp_path)).state.since == "s0"
         assert await stream.texts(1) == ["c"]
-        assert StateFile(str(tmp_path)).state.since == "s1"
+        assert StateKeeper.file(str(tmp_path)).state.since == "s1"
 
 
 async def test_who_begins_without_a_token_begins_now(tmp_path: Path) -> None:
@@ -218,3 +228,26 @@ async def test_news_without_anything_in_it_move_the_token_on(tmp_path: Path) -> 
     async with opened(tmp_path, sync=[{"next_batch": "s1"}, {"next_batch": "s2"}]) as stream:
         await stream.end()
         assert stream.keeper.state.since == "s2"
+
+
+async def test_a_cancellation_while_the_connection_closes_is_not_forgotten(tmp_path: Path) -> None:
+    for passes in range(8):
+        async with opened(tmp_path, sync=[NotNow("busy", 60.0)]) as stream:
+            waiting = await stream.waiting()
+            stream.server.closed.set()
+            for _ in range(passes):
+                await asyncio.sleep(0)
+            was_waiting = waiting.cancel()
+            await asyncio.wait({waiting})
+            assert waiting.cancelled() is was_waiting, passes
+
+
+async def test_a_cancellation_while_a_pause_ends_is_not_forgotten(tmp_path: Path) -> None:
+    for passes in range(40):
+        async with opened(tmp_path, sync=[NotNow("busy", 0.0) for _ in range(100)]) as stream:
+            waiting = stream.begin()
+            for _ in range(passes):
+                await asyncio.sleep(0)
+            assert waiting.cancel()
+            await asyncio.wait({waiting})
+            assert waiting.cancelled(), passes

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.agent_process import gone
+from tests.support.coding import calls, says, serving
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.piped_program import PipedProgram, finished
 from trunkline.cli import acp
@@ -117,6 +118,36 @@ def test_the_mode_of_the_variables_counts(tmp_path: Path, script: Path) -> None:
         made.until(made.prompt(opened["sessionId"], "write"))
         assert "session/request_permission" not in str(made.lines)
         assert "'status': 'completed'" in str(made.lines)
+
+
+def test_a_plan_is_asked_about_and_its_approval_leaves_the_mode(tmp_path: Path) -> None:
+    todos = [{"content": "Look", "status": "in_progress"}]
+    replies = calls(("ExitPlanMode", {"plan": "1. Look."}), ("TodoWrite", {"todos": todos})), says("Done.")
+    with serving(*replies) as stub, editor("--provider", "openai", "--base-url", stub.url) as made:
+        session = made.new(tmp_path)
+        made.ask("session/set_mode", sessionId=session, modeId="plan")
+        made.until(made.prompt(session, "plan it"))
+        (asked,) = (line for line in made.lines if line.get("method") == "session/request_permission")
+        assert asked["params"]["toolCall"]["rawInput"] == {"plan": "1. Look."}
+        updates = [line["params"]["update"] for line in made.lines if line.get("method") == "session/update"]
+        modes = [each["currentModeId"] for each in updates if each["sessionUpdate"] == "current_mode_update"]
+        assert modes == ["plan", "default"]
+        (plan,) = (each["entries"] for each in updates if each["sessionUpdate"] == "plan")
+        assert plan == [{"content": "Look", "priority": "medium", "status": "in_progress"}]
+
+
+def test_an_effort_that_was_chosen_is_shown_and_counts_when_the_session_is_loaded(tmp_path: Path) -> None:
+    with serving(says("One."), says("Two.")) as stub:
+        flags = ("--provider", "openai", "--model", "gpt-5", "--base-url", stub.url)
+        with editor(*flags) as first:
+            session = first.new(tmp_path)
+            first.ask("session/set_config_option", sessionId=session, configId="effort", value="high")
+            first.until(first.prompt(session, "one"))
+        with editor(*flags) as second:
+            loaded = second.ask("session/load", sessionId=session, cwd=str(tmp_path), mcpServers=[])["result"]
+            assert [option["currentValue"] for option in loaded["configOptions"]] == ["high"]
+            second.until(second.prompt(session, "two"))
+        assert [request.json["reasoning_effort"] for request in stub.requests] == ["high", "high"]
 
 
 def test_the_end_of_input_exits_0() -> None:

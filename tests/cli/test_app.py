@@ -16,8 +16,10 @@ def test_every_summary_fits_its_line_and_completion_is_mentioned(monkeypatch: py
     monkeypatch.setenv("COLUMNS", "80")
     printed = CliRunner().invoke(app, ["--help"], terminal_width=80).output
     listed = printed.partition("Commands:")[2]
-    for name in (*COMMANDS, "agent"):
-        assert f"  {name:9}  {SUMMARIES[name]}\n" in listed
+    names = (*COMMANDS, "agent")
+    width = max(map(len, names))
+    for name in names:
+        assert f"  {name:{width}}  {SUMMARIES[name]}\n" in listed
     assert "_TRUNKLINE_COMPLETE=bash_source" in printed
 
 

@@ -25,7 +25,7 @@ _COMMAND = re.compile(r"`trunkline (?P<quoted>[^`]+)`|(?:^[ $]*|: )trunkline (?P
 _END = re.compile(r" {2,}| [<>|&]| -- ")
 _OPTION = re.compile(r"`(--[a-z][a-z-]+)\b")
 #: What follows the program's name and is no command: its version, its name in a heading.
-NO_COMMANDS = {"%(version)s", "embedded chain, account VALUE", "agentproc: VALUE"}
+NO_COMMANDS = {"%(version)s", "embedded chain, account VALUE", "agentproc: VALUE", "sandbox:"}
 
 
 def texts(tree: ast.AST, *, docstrings: bool = True) -> Iterator[str]:

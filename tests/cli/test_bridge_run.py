@@ -29,7 +29,7 @@ AWAY = ConfigError("Nobody answers.", retryable=True)
 def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is said on standard error beside the log."""
     lines: list[str] = []
-    monkeypatch.setattr(bridge_run, "_tell", lines.append)
+    monkeypatch.setattr(bridge_run, "tell", lines.append)
     return lines
 
 

@@ -32,6 +32,17 @@ from trunkline.cli import main
 main()
 """
 
+#: The program as it is, but it tells whom it looks up and connects to.
+WATCHED = """
+import sys
+def told(event, arguments):
+    if event in ("socket.getaddrinfo", "socket.connect", "socket.sendto"):
+        print("reached:", *arguments[0:2] if event == "socket.getaddrinfo" else arguments[1], file=sys.stderr)
+sys.addaudithook(told)
+from trunkline.cli import main
+main()
+"""
+
 SCRIPT = r"""
 turns:
   - when: "^write"
@@ -49,6 +60,11 @@ turns:
     steps:
       - tool: {name: Bash, args: {command: "rm -rf build"}}
       - fail: {kind: tool, message: "I cannot go on without it."}
+  - when: "^work"
+    steps:
+      - plan: [{content: Look, status: in_progress}, Write]
+      - plan: [{content: Look, status: completed}, {content: Write, status: in_progress}]
+      - text: "Half done."
   - when: "^fail"
     steps:
       - text: "Half an ans"
@@ -135,11 +151,23 @@ def test_nobody_can_be_asked_so_the_agent_goes_on_without_the_tool(scripted: lis
     assert "There was nobody to ask about Write" in done.stderr
 
 
+def test_what_a_mode_or_a_rule_denies_is_not_advised_to_be_allowed(scripted: list[str]) -> None:
+    done = chat(*scripted, "--mode", "plan", "--auto-approve", "-p", "write it")
+    assert (done.returncode, done.stdout) == (0, "I'll write it.\nThen not.\n")
+    assert "nobody to ask" not in done.stderr
+
+
 def test_a_tool_that_is_allowed_ahead_runs(scripted: list[str]) -> None:
     for way in (["--allow", "Write"], ["--mode", "auto_edit"], ["--auto-approve"]):
         done = chat(*scripted, *way, "-p", "write it")
         assert (done.returncode, done.stdout) == (0, "I'll write it.\nIt is written.\n")
         assert "Write: Write to a.txt" in done.stderr
+
+
+def test_of_a_plan_only_what_is_new_is_told_again(scripted: list[str]) -> None:
+    done = chat(*scripted, "--no-session", "-p", "work")
+    assert done.stdout == "Half done.\n"
+    assert done.stderr.splitlines() == ["Plan:", "[>] Look", "[ ] Write", "[x] Look", "[>] Write"]
 
 
 def test_options_can_be_given_as_variables(scripted: list[str]) -> None:
@@ -158,6 +186,18 @@ def test_a_failure_has_its_own_exit_code_and_so_has_one_for_want_of_approval(scr
 def test_quiet_says_nothing_but_what_went_wrong(scripted: list[str]) -> None:
     assert chat(*scripted, "-q", "-p", "write it").stderr == ""
     assert chat(*scripted, "-q", "-p", "fail").stderr == "Error: Rate limit exceeded\n"
+
+
+@pytest.mark.parametrize("more", [(), ("--quiet",)])
+def test_the_answer_of_a_command_is_data_with_lines_of_its_own(tmp_path: Path, more: tuple[str, ...]) -> None:
+    agent = ("coder", "--provider", "mock", "--workspace", str(tmp_path), "--no-session")
+    done = chat(*agent, "-p", "/context", *more)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) > 2
+    assert "\\n" not in done.stdout + done.stderr
+    assert json.loads(chat(*agent, "-p", "/context", "--json", *more).stdout)["text"] + "\n" == done.stdout
+    # What is told besides an answer is not a part of it.
+    assert chat(*agent, "-p", "Hello", *more).stdout == "Hello\n"
 
 
 def test_json_is_one_object_about_the_whole_turn(scripted: list[str]) -> None:
@@ -359,21 +399,44 @@ class _Ollama(BaseHTTPRequestHandler):
         """Nobody reads it."""
 
 
-def test_without_configuration_a_model_is_found_and_the_choice_explained() -> None:
+@contextmanager
+def ollama() -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), _Ollama) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
         try:
-            environ = {**os.environ, "OLLAMA_HOST": f"127.0.0.1:{server.server_port}"}
-            command = [sys.executable, "-c", PATIENT, "chat", "-p", "hello"]
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_SECONDS, env=environ
-            )
+            yield f"127.0.0.1:{server.server_port}"
         finally:
             server.shutdown()
             thread.join()
+
+
+def chat_with_ollama(program: str, address: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program, "chat", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+        env={**os.environ, "OLLAMA_HOST": address},
+    )
+
+
+def test_without_configuration_a_model_is_found_and_the_choice_explained() -> None:
+    with ollama() as address:
+        done = chat_with_ollama(PATIENT, address, "-p", "hello")
     assert (done.returncode, done.stdout) == (0, "Found me.\n"), done.stderr
     assert "The model is `tiny:latest`: Ollama answers" in done.stderr
+
+
+def test_it_reaches_nobody_but_the_model() -> None:
+    """Nobody counts who uses it, or looks for a newer version."""
+    with ollama() as address:
+        done = chat_with_ollama(WATCHED, address, "--provider", "ollama", "--model", "tiny:latest", "-p", "hello")
+    assert (done.returncode, done.stdout) == (0, "Found me.\n"), done.stderr
+    reached = {line for line in done.stderr.splitlines() if line.startswith("reached:")}
+    assert reached == {f"reached: {address.replace(':', ' ')}"}
 
 
 def test_an_agent_that_cannot_answer_is_told_at_once_as_the_bridge_tells_it() -> None:

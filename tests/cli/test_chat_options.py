@@ -14,7 +14,7 @@ import pytest
 from trunkline.cli import chat, graph_run, tryll_chat, tryll_talk
 from trunkline.cli.chat_session import ChatOptions
 from trunkline.cli.talk_voice import TerminalVoice
-from trunkline.cli.terminal import commands, conversation
+from trunkline.cli.terminal import commands, sitting
 
 COMMANDS: Mapping[str, click.Command] = {
     "chat": chat.command,
@@ -40,6 +40,7 @@ _CODER = "only of agents that `chat` makes itself: the file of a graph, or the s
 #: Where a flag is not the same everywhere, who has it, and why.
 DIFFERENCES: Mapping[str, Differs] = {
     "--attach": Differs(CHAT, "the others know already who answers, and where"),
+    "--models-dir": Differs(GRAPH, "of the others it is the server's, or of the exchange's file"),
     "--script": Differs(CHAT, "only the scripted agent plays one"),
     "--provider": Differs(CHAT, _CODER),
     "--base-url": Differs(CHAT, _CODER),
@@ -48,6 +49,7 @@ DIFFERENCES: Mapping[str, Differs] = {
     "--max-turns": Differs(CHAT, _CODER),
     "--thinking-budget": Differs(CHAT, _CODER),
     "--effort": Differs(CHAT, _CODER),
+    "--sandbox": Differs(CHAT, "only the coding agent runs commands"),
     "--mode": Differs(CHAT | GRAPH, "a Tryll server asks nobody about tools: it only says which are called"),
     "--allow": Differs(CHAT | GRAPH, "as `--mode`"),
     "--auto-approve": Differs(CHAT | GRAPH, "as `--mode`"),
@@ -139,7 +141,7 @@ def test_at_a_terminal_each_is_the_same_conversation(name: str, graph: str, monk
         begun.append(options)
         return 7
 
-    monkeypatch.setattr(conversation, "converse", converse)
+    monkeypatch.setattr(sitting, "converse", converse)
     monkeypatch.setattr(TerminalVoice, "devices", lambda voice: nullcontext())
     monkeypatch.setattr(sys, "stdin", Terminal())
     monkeypatch.setattr(sys, "stdout", Terminal())
@@ -152,17 +154,21 @@ def test_at_a_terminal_each_is_the_same_conversation(name: str, graph: str, monk
 
 #: What does not do the same with every agent, and why.
 ELSEWHERE: Mapping[str, str] = {
+    "effort": "says so where a model has no setting for it",
     "grants": "lists nothing where nothing is ever asked, as on a Tryll server",
     "mode": "changes nothing where nothing is ever asked",
     "model": "a spoken conversation and the mock engine say why they keep theirs",
+    "permissions": "has no rules to show where nothing is ever asked",
+    "plan": "changes nothing where nothing is ever asked",
     "thinking": "shows nothing of agents that do not tell their thoughts",
+    "todos": "has nothing to show of agents that keep no list",
     "trace": "needs a graph, and its `--trace`",
     "usage": "knows as much as the agent tells",
 }
 
 
 def test_the_commands_are_the_same_and_those_that_depend_on_the_agent_say_why() -> None:
-    offered = {name for name, _ in commands.offered()}
+    offered = commands.COMMANDS.keys()
     everywhere = {"help", "clear", "sessions", "resume", "exit", "quit"}
     assert offered == everywhere | ELSEWHERE.keys()
 

@@ -176,6 +176,23 @@ def test_mistakes_are_told_with_their_places_and_what_was_meant(workspace: Path)
     assert lines[4:] == ["7:2: unknown key `runner.x`."]
 
 
+def test_rules_and_hooks_that_cannot_be_used_are_told(workspace: Path) -> None:
+    file = workspace / "trunkline.toml"
+    hook = '[[hooks.pre_tool_use]]\nmatcher = "("\ncommand = "true"\n'
+    file.write_text(f'[permissions]\nallow = ["Bash(git status", "Read"]\n{hook}')
+    result = config("check", str(file))
+    assert result.exit_code == 1
+    assert (
+        f"{file}:2:1: `permissions.allow` has the rule `Bash(git status`, which cannot be read: it is" in result.stdout
+    )
+    assert (
+        "`hooks.pre_tool_use` has a hook with a mistake: Its `matcher` is not a valid regular expression"
+        in result.stdout
+    )
+    file.write_text('[permissions]\nallow = ["Bash(git status:*)"]\n[[hooks.stop]]\ncommand = "true"\n')
+    assert config("check", str(file)).exit_code == 0
+
+
 def test_what_is_no_toml_is_told_with_its_place(workspace: Path) -> None:
     file = workspace / "broken.toml"
     file.write_text('[default]\nmodel = "m" x\n')

@@ -14,10 +14,13 @@ import pytest
 from tests.cli.terminal.chat_terminal import CTRL_C, CTRL_D, ChatTerminal
 from tests.support.invoked import Invoked, invoke
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.provider import Reply, StubProvider, in_thread
+from tests.support.provider_streams import openai_sse, openai_text
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.cli.graph_run import command
 from trunkline.cli.talk_files import read_wav
-from trunkline.cli.trace import TraceFiles, way
+from trunkline.cli.trace import TraceFiles
+from trunkline.core.asides import way
 from trunkline.core.events import Audio, Envelope
 from trunkline.core.faults import ModelError
 
@@ -88,6 +91,16 @@ def test_an_agent_that_the_graph_names_answers_and_one_that_runs_code_is_for_the
     Path(file).write_text(SLOW.replace("mock-slow", "agent:nobody"))
     result = run(file, "-m", "hi")
     assert (result.exit_code, "no agent `nobody`" in result.stderr) == (1, True)
+
+
+def test_a_folder_has_more_models_that_the_graph_may_name(file: str, tmp_path: Path) -> None:
+    Path(file).write_text(SLOW.replace("mock-slow", "far"))
+    with in_thread(StubProvider(lambda _: Reply([openai_sse(openai_text("from afar"))]))) as stub:
+        models = [{"name": "far", "engine": "openai", "urls": [f"{stub.url}/v1"]}]
+        (tmp_path / "models.json").write_text(json.dumps({"models": models}))
+        result = run(file, "-m", "hi", "--engine", "local", "--models-dir", str(tmp_path))
+    assert (result.stdout, result.exit_code) == ("from afar\n", 0), result.output
+    assert run(file, "-m", "hi", "--engine", "local").exit_code == 1
 
 
 def test_events_and_canned_answers_are_shown(file: str) -> None:

@@ -94,7 +94,7 @@ async def test_agents_are_listed_with_their_models_and_whether_they_have_secrets
 
 async def test_a_key_in_the_keyring_is_forgotten(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     keyring = MemoryKeyring()
-    monkeypatch.setattr("trunkline.runner.keys.system_keyring", lambda: keyring)
+    monkeypatch.setattr("trunkline.base.keyring.system_keyring", lambda: keyring)
     await invoke("key", "keep", "--key-file", site.key_file)
     assert (await invoke("key", "forget")).stdout == "Forgotten.\n"
     assert keyring.entries == {}

@@ -317,7 +317,7 @@ async def test_a_key_comes_from_a_file_from_standard_input_or_from_the_keyring(
     assert "trunkline network key keep --key-file FILE" in without.stderr
     assert (await invoke("credential", "list", "--url", site.url, "--key-file", "-", input=KEY)).exit_code == 0
     keyring = MemoryKeyring()
-    monkeypatch.setattr("trunkline.runner.keys.system_keyring", lambda: keyring)
+    monkeypatch.setattr("trunkline.base.keyring.system_keyring", lambda: keyring)
     assert (await invoke("key", "keep", "--key-file", site.key_file)).stdout == f"Kept: {WALLET}\n"
     assert (await invoke("key", "show")).stdout == f"{WALLET}\n"
     assert (await site.run("credential", "list", key=False)).exit_code == 0

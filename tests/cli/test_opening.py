@@ -13,10 +13,18 @@ from trunkline.base.vocabulary import DEFAULT_ALLOW
 from trunkline.cli import opening
 from trunkline.core.approvals import BUILT_IN, Policy
 from trunkline.core.faults import ConfigError
+from trunkline.core.rules import NO_RULES
 
 
 def coder(**settings: Any) -> Any:
-    known = {"mode": None, "auto_approve": False, "allow": None, "allow_outside": False, "mcp_servers": ()}
+    known = {
+        "mode": None,
+        "auto_approve": False,
+        "allow": None,
+        "allow_outside": False,
+        "mcp_servers": (),
+        "permissions": NO_RULES,
+    }
     return SimpleNamespace(settings=SimpleNamespace(**(known | settings)))
 
 
@@ -26,8 +34,9 @@ def policy(allow: str | None = None, agent: Any = None, **more: Any) -> Policy:
 
 async def test_the_tools_that_are_known_are_those_that_there_are(tmp_path: Any) -> None:
     tools = ConversationTools(str(tmp_path), lambda event: None, {}, Redactor())
-    tools.add_spawn(SimpleNamespace())
-    assert set(tools.toolbox.names) == set(BUILT_IN)
+    tools.add_own(SimpleNamespace(), print, SimpleNamespace(is_on=False))
+    # A search needs an engine, which is in no file here, and Skill a skill.
+    assert {*tools.toolbox.offered, "WebSearch", "Skill"} == set(BUILT_IN)
     await tools.close()
 
 
@@ -67,6 +76,7 @@ def test_of_several_agents_each_has_to_be_ours_for_a_name_to_be_known_as_wrong()
 
 def test_auto_approve_is_the_mode_to_begin_with() -> None:
     assert opening.first_mode("default", auto_approve=True) == "yolo"
+    assert opening.first_mode("plan", auto_approve=True) == "plan"
     assert opening.first_mode(None, auto_approve=False) is None
     assert policy(agent=coder(mode="auto_edit")).mode == "auto_edit"
 

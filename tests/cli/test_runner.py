@@ -70,6 +70,8 @@ def agent_config(sns: SnsStub, **more: Any) -> dict[str, Any]:
         (["serve", "--allow-origin", "*"], SECRET, "`*` is not an origin"),
         (["serve", "--allow-origin", "null"], SECRET, "is not an origin"),
         (["serve", "--allow-origin", "https://a.example/path"], SECRET, "is not an origin"),
+        (["serve", "--db", "sqlite:///agents.db"], SECRET, "share their agents in a PostgreSQL database"),
+        (["serve", "--db", "postgresql:///a?host=/nowhere&password=pw-of-mine"], SECRET, "cannot be used: connection"),
         (["status", "--url", "http://127.0.0.1:1"], SECRET, "No launcher answers at `http://127.0.0.1:1`"),
         (["start", "--config", "/nowhere.json"], SECRET, "cannot be read: No such file"),
         (["start", "--agent", "ada"], SECRET, "There is no agent `ada` in the configuration."),

@@ -30,9 +30,11 @@ async def sns() -> AsyncIterator[SnsStub]:
         yield network
 
 
-async def start(*arguments: str, stdin: bytes = b"", cwd: Path | None = None) -> asyncio.subprocess.Process:
+async def start(
+    *arguments: str, stdin: bytes = b"", cwd: Path | None = None, program: str = PROGRAM
+) -> asyncio.subprocess.Process:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", PROGRAM, *arguments,
+        sys.executable, "-c", program, *arguments,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=cwd,
     )  # fmt: skip
     assert process.stdin is not None
@@ -113,6 +115,23 @@ async def test_what_an_agents_module_prints_does_not_reach_standard_output(sns: 
     assert code == 1
     assert "valid actions" in line["error"]
     assert "noise" in err
+
+
+async def test_a_thread_that_does_not_end_does_not_keep_the_process(sns: SnsStub, tmp_path: Path) -> None:
+    (tmp_path / "stuck.py").write_text(
+        "import asyncio, threading\n"
+        "from trunkline.agents.echo import EchoAgent\n"
+        "class Agent(EchoAgent):\n"
+        "    async def open(self, *given, **named):\n"
+        "        asyncio.get_running_loop().run_in_executor(None, threading.Event().wait)\n"
+        "        return await super().open(*given, **named)\n"
+    )
+    impatient = "from trunkline.cli import runner_once; runner_once.CLOSE_SECONDS = 0.1; runner_once.command()"
+    brain = {"kind": "agent", "name": "stuck:Agent"}
+    code, line, _ = await ended(
+        await start("--config", "-", stdin=config(sns, brain=brain), cwd=tmp_path, program=impatient)
+    )
+    assert (code, "valid actions" in line["error"]) == (1, True)
 
 
 @pytest.mark.parametrize(

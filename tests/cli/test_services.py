@@ -11,12 +11,21 @@ from trunkline.cli import bridge, network, runner, tryll
 COMMANDS = {"bridge": bridge.run, "network": network.serve, "runner": runner.serve, "tryll": tryll.serve}
 
 
-@pytest.mark.parametrize("service", SECTIONS)
+#: One switch for all commands that run for long, and no key of a section.
+FOR_ALL = {"--log-format"}
+
+
+@pytest.mark.parametrize("service", COMMANDS)
 def test_the_flags_of_the_schema_are_those_of_the_command(service: str) -> None:
     options = [each for each in COMMANDS[service].params if isinstance(each, click.Option)]
-    assert {name for each in options for name in each.opts} == {
+    assert {name for each in options for name in each.opts} - FOR_ALL == {
         setting.flag for setting in settings_of(service).values() if setting.flag
     }
+
+
+def test_every_section_is_a_commands_but_the_one_that_is_for_all() -> None:
+    assert SECTIONS.keys() - COMMANDS.keys() == {"otel"}
+    assert not any(setting.flag for setting in settings_of("otel").values())
 
 
 @pytest.mark.parametrize("service", ["network", "runner", "tryll"])

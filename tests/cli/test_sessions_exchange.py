@@ -27,13 +27,16 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("arguments", "body"),
     [
         (("fork", "s 1"), {}),
-        (("fork", "s 1", "--at", "7", "--json"), {"at": 7}),
+        (("fork", "s 1", "--at", "7"), {"at": 7}),
         (("handover", "s 1", "--to", "helper"), {"to": "helper"}),
     ],
 )
 def test_the_new_session_is_printed(home: Path, arguments: tuple[str, ...], body: object) -> None:
+    with answering(home, lambda asked: (200, MADE)):
+        told = invoke(command, *arguments)
+    assert told.stdout.splitlines()[-1] == "Go on with: trunkline chat helper --attach --resume s2"
     with answering(home, lambda asked: (200, MADE)) as asked:
-        done = invoke(command, *arguments)
+        done = invoke(command, *arguments, "--json")
     assert (done.exit_code, json.loads(done.stdout)) == (0, MADE)
     assert asked == [("POST", f"/api/sessions/s%201/{arguments[0]}", body)]
 

@@ -18,7 +18,7 @@ from tests.support.provider import StubProvider
 from tests.support.provider_streams import openai_text
 from trunkline import __version__
 from trunkline.base.config import user_file
-from trunkline.cli import agent, app, shim
+from trunkline.cli import agent, app, shim, skills
 
 
 def write(directory: Path, *options: str) -> Path:
@@ -157,6 +157,19 @@ def test_the_path_of_the_configuration_is_that_of_a_file_that_is_read(
 ) -> None:
     done = run(launcher, workspace, *arguments)
     assert (done.returncode, done.stdout, done.stderr) == (0, user_file() + "\n", "")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("arguments", [("--skills-path",), ("skills", "path")])
+def test_the_path_of_skills_is_that_of_a_directory_in_which_they_are_found(
+    launcher: Path, workspace: Path, arguments: tuple[str, ...]
+) -> None:
+    done = run(launcher, workspace, *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    skill = Path(done.stdout.rstrip("\n"), "greet", "SKILL.md")
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: greet\ndescription: Says hello\n---\nHello.\n")
+    assert list(skills.found_in(str(workspace)).skills) == ["greet"]
 
 
 @pytest.mark.process

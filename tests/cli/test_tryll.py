@@ -72,7 +72,7 @@ def test_what_no_flag_says_the_files_do(tmp_path: Path, monkeypatch: pytest.Monk
         ('models_dir = "models"', f"{file}:2:1: `models_dir` names `{file.parent}/models`, which is not a directory"),
         ('tls_cert = "none.pem"', "which is not a file"),
         ('agents = ["nobody"]', "nobody"),
-        ('mode = "wild"', '`tryll.mode` must be one of "default", "auto_edit", "yolo"'),
+        ('mode = "wild"', '`tryll.mode` must be one of "default", "auto_edit", "yolo", "plan"'),
         ("publik = true\nlisten = ':0'", "`tryll.listen` must be an address"),
     ):
         file.write_text(f"[tryll]\n{text}\n")

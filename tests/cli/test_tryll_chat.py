@@ -198,7 +198,7 @@ async def test_the_terminal_lists_the_models_of_the_server_and_refuses_others(st
     def talked() -> None:
         with ChatTerminal(f"127.0.0.1:{stub.port}", command=("tryll", "chat")) as terminal:
             terminal.say("/model")
-            terminal.sees("There are also", "far", "/model NAME changes to another.")
+            terminal.sees("Other models", "far", "/model NAME changes to another.")
             terminal.say("/model fax")
             terminal.sees("no language model `fax`. Did you mean `far`?")
             terminal.say("/model far")

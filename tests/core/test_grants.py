@@ -11,6 +11,7 @@ from trunkline.core.approvals import Policy
 from trunkline.core.command_words import first_words, words
 from trunkline.core.events import ToolRequested
 from trunkline.core.grants import Grant, grant_for
+from trunkline.core.rules import Rules, read_rule
 
 
 def bash(command: Any, **more: Any) -> ToolRequested:
@@ -127,8 +128,8 @@ def test_a_grant_for_some_words_covers_them_with_other_files(command: str) -> No
         "git", "git push", "git statusx", "git -c core.pager=x status", "status git", "ls", "sudo git status",
         "git status; rm -rf ~", "git status && rm x", "git status || rm x", "git status | sh", "git status & rm x",
         "git status\nrm x", "git status\rrm x", "git status $(rm x)", "git status `rm x`", "git status > /etc/passwd",
-        "git status < x", "X=1 git status", "git status \\\n; rm", "git status ${x}", "(git status)", "! git status",
-        "git status 'a", "", 7, ["git", "status"], None,
+        "git status < /etc/x", "X=1 git status", "git status \\\n; rm", "git status ${x}", "git status < ~/x",
+        "(git status; rm x)", "git status 'a", "", 7, ["git", "status"], None,
     ],
 )  # fmt: skip
 def test_it_covers_no_other_command_and_none_that_could_hold_a_second_one(command: Any) -> None:
@@ -265,15 +266,57 @@ def test_the_allow_list_stays_inside_unless_it_is_configured_to_reach_out() -> N
 @pytest.mark.parametrize(
     ("grant", "said"),
     [
-        (Grant("edit"), "every `edit` tool"),
-        (Grant("edit", outside=True), "every `edit` tool, outside the workspace too"),
-        (Grant("exec", tool="Spawn"), "the tool `Spawn`"),
-        (Grant("exec", tool="Bash", command="git status"), "`git status` with other words or files of this directory"),
-        (Grant("exec", tool="Bash", command="a\nb\x1b", exact=True), "exactly `a<U+000A>b<U+001B>`"),
+        (Grant("edit"), "every `edit` tool (`Edit`)"),
+        (Grant("edit", outside=True), "every `edit` tool (`Edit`), outside the workspace too"),
+        (Grant("exec"), "every `exec` tool (`Bash`, `Spawn`, `WebFetch`, `WebSearch`)"),
+        (Grant("mcp"), "every `mcp` tool (`mcp__*`)"),
+        (Grant("exec", tool="Spawn"), "`Spawn`"),
+        (Grant("exec", tool="Bash", command="git status"), "`Bash(git status:./**)`"),
+        (Grant("exec", tool="Bash", command="a\nb\x1b", exact=True), "`Bash(a<U+000A>b<U+001B>)`"),
+        (Grant("exec", tool="Bash", command="rm *", exact=True), "`Bash(rm \\*)`"),
+        (Grant("exec", tool="WebFetch", command="domain:x.org"), "`WebFetch(domain:x.org)`"),
+        (Grant("mcp", tool="mcp__hub__send"), "`mcp__hub__send`"),
     ],
 )
-def test_a_grant_says_what_it_covers(grant: Grant, said: str) -> None:
+def test_a_grant_says_what_it_covers_as_a_rule(grant: Grant, said: str) -> None:
     assert str(grant) == said
+    assert [read_rule(rule)[1] for rule in grant.rules] == [""] * len(grant.rules)
+
+
+@pytest.mark.parametrize("command", ["rm *", "ls a* \\*b", "echo '*' ?", "a *", "a:*", "cat:./**", "x && y *\nz"])
+def test_a_command_with_stars_is_granted_as_it_is_and_its_rule_means_the_same(command: str) -> None:
+    policy = granted(bash(command))
+    assert not asks(policy, bash(command))
+    (grant,) = policy.grants
+    written = Policy(rules=Rules(allow=grant.rules))
+    assert not asks(written, bash(command))
+    for other in ("rm a", "rm -rf a", "ls ab xb", "a b", "a", "cat x", "x && y b\nz"):
+        assert asks(policy, bash(other)), other
+        assert asks(written, bash(other)), other
+
+
+def test_a_page_is_granted_with_its_host() -> None:
+    policy = granted(ToolRequested("c1", "WebFetch", "exec", {"url": "https://X.org:8080/a?b"}))
+    assert not asks(policy, ToolRequested("c2", "WebFetch", "exec", {"url": "http://x.org/"}))
+    assert asks(policy, ToolRequested("c2", "WebFetch", "exec", {"url": "http://sub.x.org/"}))
+    assert asks(policy, bash("ls"))
+
+
+def test_what_was_granted_and_what_rules_allow_make_a_chain_together() -> None:
+    policy = Policy(rules=Rules(allow=("Bash(make test)",)))
+    for request in (bash("git status"), bash("git diff --stat x")):
+        policy.grants[grant_for(request, narrow=True)] = None
+    assert not asks(policy, bash("git status && git diff --stat a.py | make test; (git status x)"))
+    assert asks(policy, bash("git status && git diff --output=x"))
+    assert asks(policy, bash("git status && rm x"))
+
+
+def test_a_command_of_another_agents_tool_is_granted_as_it_is() -> None:
+    policy = granted(ToolRequested("c1", "shell", "exec", {"command": "git status"}))
+    assert not asks(policy, ToolRequested("c2", "shell", "exec", {"command": "git status"}))
+    assert asks(policy, ToolRequested("c2", "shell", "exec", {"command": "git status x"}))
+    assert asks(policy, ToolRequested("c2", "shell", "exec", {"command": "git status", "cwd": "/"}))
+    assert asks(policy, bash("git status"))
 
 
 def test_words_with_blanks_in_them_are_one_word() -> None:
@@ -282,3 +325,29 @@ def test_words_with_blanks_in_them_are_one_word() -> None:
     assert first_words("grep 'a b'") == first_words("grep x") == "grep"
     assert first_words("grep -e 'a b'") == ""
     assert asks(granted(bash("git status")), bash("git 'status x'"))
+
+
+@pytest.mark.parametrize("name", ["Run Terminal Command", "mcp.tool/x", "Bash(rm:*)", "*", "B*", "3d"])
+def test_a_grant_for_a_tool_that_no_rule_can_name_is_for_this_one_alone(name: str) -> None:
+    policy = granted(ToolRequested("c1", name, "exec", {"x": 1}))
+    assert not asks(policy, ToolRequested("c2", name, "exec", {"x": 2}))
+    assert asks(policy, ToolRequested("c3", f"{name} ", "exec", {"x": 1}))
+    assert asks(policy, ToolRequested("c4", name, "mcp", {"x": 1}))
+    assert asks(policy, ToolRequested("c5", name, "exec", {"x": 1}, outside=True))
+    assert asks(policy, bash("rm x"))
+    (grant,) = policy.grants
+    assert str(grant) == f"`{name}`"
+    assert not grant.rules
+
+
+def test_a_grant_for_a_command_of_such_a_tool_is_for_that_command() -> None:
+    policy = granted(ToolRequested("c1", "Run Terminal Command", "exec", {"command": "make test"}))
+    assert not asks(policy, ToolRequested("c2", "Run Terminal Command", "exec", {"command": "make test"}))
+    assert asks(policy, ToolRequested("c3", "Run Terminal Command", "exec", {"command": "make install"}))
+    assert str(next(iter(policy.grants))) == "`Run Terminal Command make test`"
+
+
+def test_a_page_is_granted_by_its_host_however_that_is_written() -> None:
+    policy = granted(ToolRequested("c1", "WebFetch", "exec", {"url": " https://\uff58.org./a"}))
+    assert str(next(iter(policy.grants))) == "`WebFetch(domain:x.org)`"
+    assert not asks(policy, ToolRequested("c2", "WebFetch", "exec", {"url": "https://x.org/b"}))

@@ -26,7 +26,7 @@ APPROVALS = Path(__file__).parents[2] / "docs" / "explanation" / "approvals.md"
 )
 def test_these_make_programs_run(path: str) -> None:
     assert starts_programs(path.split("/"))
-    assert beyond({"file_path": path}) == "to a file that makes programs run"
+    assert beyond("edit", {"file_path": path}) == "to a file that makes programs run"
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,11 @@ def test_these_make_programs_run(path: str) -> None:
 )
 def test_these_do_not(path: str) -> None:
     assert not starts_programs(path.split("/"))
-    assert beyond({"file_path": path}) == "outside the workspace"
+    assert beyond("edit", {"file_path": path}) == "outside the workspace"
+
+
+def test_to_read_one_is_no_change_of_it() -> None:
+    assert beyond("info", {"file_path": "~/.ssh/id_rsa"}) == "outside the workspace"
 
 
 def test_the_documentation_lists_them_all() -> None:

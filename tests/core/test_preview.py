@@ -114,6 +114,16 @@ def test_an_edit_is_shown_in_its_place_in_the_file() -> None:
     assert [row.text for row in preview("Edit", args, ROOM, None).parts[0].rows] == ["two", "2"]
 
 
+def test_an_edit_of_what_the_file_does_not_hold_says_so_and_has_no_numbers() -> None:
+    wish = {"file_path": "a", "old_string": "nope\n", "new_string": "x\n"}
+    (part, note) = preview("Edit", wish, WHOLE, "one\ntwo\n").parts
+    assert [(row.sign, row.number, row.text) for row in part.rows] == [("-", None, "nope"), ("+", None, "x")]
+    assert note.text == "(cannot work as the file is now: it does not hold what is to be replaced)"
+    # Edit takes care of line endings, and what the file holds nobody may know.
+    assert len(preview("Edit", {**wish, "old_string": "one\ntwo"}, WHOLE, "one\r\ntwo\r\n").parts) == 1
+    assert len(preview("Edit", wish, WHOLE, None).parts) == 1
+
+
 def test_a_change_of_nothing_says_so_and_is_shown_nevertheless() -> None:
     text = shown("Write", WHOLE, "same\n", file_path="a", content="same\n")
     assert "content:\n    same\n" in text

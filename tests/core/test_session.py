@@ -10,9 +10,9 @@ import pytest
 
 from tests.support.fake_agent import FakeAgent
 from trunkline.base.redact import Redactor
-from trunkline.core import faults
+from trunkline.core import fault_kinds, faults
 from trunkline.core.agent import Approve, Deny, OpenRequest
-from trunkline.core.approvals import Policy
+from trunkline.core.approvals import NOBODY_TO_ASK, Policy
 from trunkline.core.events import (
     Category,
     Envelope,
@@ -36,7 +36,7 @@ from trunkline.core.grants import Grant
 from trunkline.core.log import MemoryLog
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
-from trunkline.core.turns import NOBODY_TO_ASK, State
+from trunkline.core.turns import State
 from trunkline.core.usage import NOTHING_USED, Usage
 
 pytestmark = pytest.mark.virtual_time
@@ -352,7 +352,7 @@ def test_every_fault_has_a_row_in_the_table_and_every_row_a_fault() -> None:
 
 
 def test_an_unexpected_exception_becomes_a_fault_that_names_it() -> None:
-    assert str(faults.of(ValueError("odd"))) == "ValueError: odd"
-    assert str(faults.of(ValueError())) == "ValueError"
+    assert str(fault_kinds.of(ValueError("odd"))) == "ValueError: odd"
+    assert str(fault_kinds.of(ValueError())) == "ValueError"
     busy = AgentBusy("x")
-    assert faults.of(busy) is busy
+    assert fault_kinds.of(busy) is busy

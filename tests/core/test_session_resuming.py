@@ -68,6 +68,27 @@ async def begun(store: FileStore, script: Callable[[Session, FakeAgent], Any]) -
     await session.close()
 
 
+async def test_an_approved_plan_leads_back_to_the_mode_that_was_chosen_before_it_in_another_process(
+    tmp_path: Path,
+) -> None:
+    store = FileStore(tmp_path)
+
+    async def script(session: Session, fake: FakeAgent) -> None:
+        session.set_mode("auto_edit")
+        session.set_mode("plan")
+        session.set_mode("plan")
+        await say(session, fake)
+
+    await begun(store, script)
+    for _ in range(2):  # from the events, then from a checkpoint
+        session = await restarted(store)
+        assert (session.mode, session._turns.policy.mode_before_plan) == ("plan", "auto_edit")
+    session = await restarted(store, mode="plan")
+    assert session._turns.policy.mode_before_plan == "auto_edit"
+    elsewhere = await restarted(store, workspace=str(tmp_path))
+    assert (elsewhere.mode, elsewhere._turns.policy.mode_before_plan) == ("default", "default")
+
+
 async def test_resuming_restores_usage_grants_mode_history_and_the_agents_journal(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
 

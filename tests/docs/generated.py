@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from tests.docs.examples import DOCUMENTS
+from tests.docs.examples import DOCUMENTS, ROOT
 from tests.docs.public_names import name_tables
 from trunkline.agents.coder import commands as coder_commands
 from trunkline.base import jsontext
@@ -45,10 +45,17 @@ from trunkline.core.turns import TRANSITIONS, State
 from trunkline.models import catalog
 from trunkline.models.providers import PROVIDERS, SERVICES
 from trunkline.tools.bash import BashTool
+from trunkline.tools.bash_background import BashOutput, KillBash
+from trunkline.tools.exit_plan import ExitPlanMode
 from trunkline.tools.files import FileMemory
+from trunkline.tools.skill import SkillTool
 from trunkline.tools.spawn import SpawnTool, SubAgentOutcome, Task
+from trunkline.tools.todo_write import TodoWrite
 from trunkline.tools.tool import Report, Tool
+from trunkline.tools.tool_search import ToolSearch
 from trunkline.tools.toolbox import standard_tools
+from trunkline.tools.web_fetch import WebFetch
+from trunkline.tools.web_search import SearchEngine, WebSearch
 from trunkline.tools.workspace import Workspace
 from trunkline.wires import ledger_matrix
 from trunkline.wires.jsonstream import messages
@@ -122,7 +129,7 @@ def event_table() -> str:
 def capability_table() -> str:
     """What an agent may say of itself."""
     wire = {"approval": "tool_approval", "thinking": "thinking", "mcp": "mcp", "images": "image_input"}
-    wire["effort_levels"] = "effort_levels"
+    wire |= {name: name for name in ("effort_levels", "sandbox")}
     rows = [(f"`{name}`", f"`{wire[name]}`" if name in wire else "not announced") for name in Capabilities.__fields__]
     return table(("capability", "on the JSON stream"), rows)
 
@@ -295,14 +302,33 @@ def _meaning(option: click.Option) -> str:
 def tools() -> list[Tool]:
     """The coding agent's own tools; none of them will be used."""
     # Named, so that the table is the same on every machine.
-    return [*standard_tools(Workspace("/"), FileMemory()), BashTool("/", shell="/bin/bash"), SpawnTool(_Nobody())]
+    bash = BashTool("/", shell="/bin/bash")
+    return [
+        *standard_tools(Workspace("/"), FileMemory()),
+        *(bash, BashOutput(bash.background), KillBash(bash.background)),
+        SpawnTool(_Nobody()),
+        TodoWrite(print),
+        ExitPlanMode(_Nobody()),
+        WebFetch(),
+        WebSearch(SearchEngine("brave", "")),
+        ToolSearch((), print),
+        SkillTool(_Nobody()),
+    ]
 
 
 class _Nobody:
-    """No sub-agents."""
+    """No sub-agents, no skills, and no plan."""
+
+    is_on = is_known = False
+
+    def approved(self) -> None:
+        pass
 
     async def spawn(self, tasks: Sequence[Task], report: Report) -> Sequence[SubAgentOutcome]:
         return ()
+
+    async def call(self, name: str, args: str) -> str:
+        raise LookupError(name)
 
 
 def tool_table() -> str:
@@ -391,6 +417,11 @@ def settings_table(service: str) -> str:
     return table(("key", "meaning", "default", "flag", "variable", "a workspace may narrow it"), rows)
 
 
+def unit(name: str) -> str:
+    """A systemd unit, whose home is `deploy/systemd`."""
+    return f"```ini\n{(ROOT / 'deploy' / 'systemd' / name).read_text(encoding='utf-8')}```\n"
+
+
 def platform_table() -> str:
     """The tables of the chat platforms that need an account."""
     rows = []
@@ -443,6 +474,8 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "catalog": catalog_table,
     **{f"{service}-settings": partial(settings_table, service) for service in SERVICE_SECTIONS},
     "bridge-platforms": platform_table,
+    "unit-exchange": partial(unit, "trunkline.service"),
+    "unit-runner": partial(unit, "trunkline-runner.service"),
     "slash-commands": slash_commands,
     "jsonstream-checks": lambda: check_table(jsonstream_checks.SUITE.checks),
     "host-checks": lambda: check_table(host_checks.SUITE.checks),

@@ -10,12 +10,14 @@ from typing import Any
 
 import click
 import pytest
+from bench import _coder_furnished as coder_furnished
 from bench import coder as coder_bench
 
 from tests.docs.examples import ROOT
 from tests.docs.generated import tools
 from trunkline.agents import player, registry
-from trunkline.agents.coder import compaction, files, guards, instructions, words
+from trunkline.agents.coder import compaction, conversation_hooks, files, guards, instructions, settings_hooks, words
+from trunkline.agents.coder import hooks as coder_hooks
 from trunkline.agents.graph import agent as graph_agent
 from trunkline.agents.graph import (
     agent_engine,
@@ -28,12 +30,12 @@ from trunkline.agents.graph import (
     yaml_graph,
 )
 from trunkline.agents.graph import turn as graph_turn
-from trunkline.base import http, jsontext, stdio, vocabulary
+from trunkline.base import http, jsontext, patterns, stdio, vocabulary
 from trunkline.base.config_schema import ANY, Schema
 from trunkline.base.config_services import SECTIONS
 from trunkline.cli import chat, chat_once
 from trunkline.cli.app import app
-from trunkline.core import approvals, performer, recorder, turns
+from trunkline.core import approvals, command_files, performer, recorder, turns
 from trunkline.exchange import config_schema
 from trunkline.models import (
     abilities,
@@ -52,7 +54,7 @@ from trunkline.models import (
     vertex,
 )
 from trunkline.models.providers import PROVIDERS
-from trunkline.tools import bash, bash_client, bash_output, glob, grep, pdf, pictures, spawn
+from trunkline.tools import bash, bash_background, bash_live, bash_output, glob, grep, pdf, pictures, spawn
 from trunkline.tools import files as tool_files
 from trunkline.tools.mcp import server as mcp_server
 from trunkline.tools.mcp import servers as mcp_servers
@@ -156,6 +158,10 @@ QUOTED: list[tuple[str, str, Any, Any]] = [
     ("how-to/serve-local-models-to-a-game.md", "nodes per graph | 256", plan.MAX_NODES, 256),
     ("how-to/serve-local-models-to-a-game.md", "a turn runs 64 unless", graph_agent.MAX_STEPS, 64),
     ("how-to/serve-local-models-to-a-game.md", "up to 10,000 |", graph_agent.MAX_MAX_STEPS, 10_000),
+    ("how-to/hooks.md", "all its hooks together have at most 5 s", conversation_hooks.END_SECONDS, 5.0),
+    ("how-to/hooks.md", "seconds, 30 unless given, at most 600", settings_hooks.DEFAULT_SECONDS, 30.0),
+    ("how-to/hooks.md", "seconds, 30 unless given, at most 600", settings_hooks.MOST_SECONDS, 600.0),
+    ("how-to/hooks.md", "at most 20,000 characters", coder_hooks.MOST_CONTEXT_CHARS, 20_000),
     ("how-to/use-mcp-servers.md", "a server has 30 s to start", mcp_servers.STARTUP_SECONDS, 30.0),
     ("how-to/use-mcp-servers.md", "reconnects after 0.5 s", mcp_server.FIRST_WAIT_SECONDS, 0.5),
     ("how-to/use-mcp-servers.md", "doubling the pause up to 30 s", mcp_server.LONGEST_WAIT_SECONDS, 30.0),
@@ -188,10 +194,17 @@ QUOTED: list[tuple[str, str, Any, Any]] = [
     ("reference/tools.md", "in a process that gets 30 s", pdf.PDF_SECONDS, 30.0),
     ("reference/tools.md", "120 s unless the call says otherwise", bash.DEFAULT_TIMEOUT_MS, 120_000),
     ("reference/tools.md", "600 s at most", bash.MAX_TIMEOUT_MS, 600_000),
-    ("reference/tools.md", "Every 5 s a sign of life", bash_client.PROGRESS_SECONDS, 5.0),
+    ("reference/tools.md", "a sign of life every 5 s", bash_live.SILENT_SECONDS, 5.0),
+    ("reference/tools.md", "ten lines at a time at most", bash_live.LIVE_LINES, 10),
+    ("reference/tools.md", "16 may run at once", bash_background.MAX_RUNNING, 16),
+    ("reference/tools.md", "the last 128 KiB", bash_background.UNREAD_BYTES, 128 << 10),
     ("reference/tools.md", "the first and the last 256 KiB", bash_output.HEAD_BYTES, 256 * KIB),
     ("reference/tools.md", "the first and the last 256 KiB", bash_output.TAIL_BYTES, 256 * KIB),
     ("reference/tools.md", "up to 16 such commands at once", bash.MAX_BACKGROUND, 16),
+    ("reference/permissions.md", "more than 2,000 files", command_files.MOST_FILES, 2_000),
+    ("reference/permissions.md", "more than 32 directories", command_files.MOST_DIRECTORIES, 32),
+    ("reference/permissions.md", "more than 10,000 names", command_files.MOST_ENTRIES, 10_000),
+    ("reference/permissions.md", "longer than 4,096 characters", patterns.LONGEST_PATH, 4_096),
     ("reference/tools.md", "the newest first, 100 at most", glob.MOST_FILES, 100),
     ("reference/tools.md", "looks for 10 s at most", glob.GLOB_SECONDS, 10.0),
     ("reference/tools.md", "Grep gives 250 lines at most", grep.MOST_LINES, 250),
@@ -228,8 +241,10 @@ QUOTED: list[tuple[str, str, Any, Any]] = [
         coder_bench.FIRST_WORD_GOAL.limit,
         12,
     ),
-    ("explanation/figures.md", "cost of turn 5 | at most 1.2x", coder_bench.FLAT_GOAL.limit, 1.2),
+    ("explanation/figures.md", "cost of turn 5 | at most 1.1x", coder_bench.FLAT_GOAL.limit, 1.1),
     ("explanation/figures.md", "cost of turn 5 |", coder_bench.EARLY, 5),
+    ("explanation/figures.md", "the same with 20 skills", coder_furnished.SKILLS, 20),
+    ("explanation/figures.md", "20 skills and 3 hooks", coder_furnished.HOOKS, 3),
     ("explanation/figures.md", "log of 300 short turns | 250 KiB", coder_bench.LOG_KIB, 250),
     ("explanation/figures.md", "log of 300 short turns |", coder_bench.SIZES["normal"].short_turns, 300),
     ("explanation/coding-agent.md", "up to 5 tasks", spawn.MAX_TASKS, 5),
@@ -238,6 +253,8 @@ QUOTED: list[tuple[str, str, Any, Any]] = [
     ("explanation/coding-agent.md", "95 %", compaction.DROP_AT, 0.95),
     ("explanation/coding-agent.md", "the newest 5 stay", compaction.KEPT_RESULTS, 5),
     ("explanation/coding-agent.md", "After 3 summaries in a row", compaction.MAX_FAILURES, 3),
+    ("explanation/coding-agent.md", "grown by another 5 %", compaction.ASK_AGAIN_SHARE, 0.05),
+    ("how-to/hooks.md", "grown by 5 %", compaction.ASK_AGAIN_SHARE, 0.05),
     ("explanation/coding-agent.md", "in the same way 3 times", guards.SAME_FAILURES, 3),
     ("explanation/coding-agent.md", "no call of 3 rounds", guards.MALFORMED_ROUNDS, 3),
     ("explanation/coding-agent.md", "every call of 8 rounds", guards.FAILED_ROUNDS, 8),
@@ -267,10 +284,12 @@ def rows(text: str) -> list[list[str]]:
 
 
 def test_the_modes_are_told_as_they_are() -> None:
-    told = {row[0].strip("`"): row[2:5] for row in rows(document("explanation/approvals.md")) if row[0].startswith("`")}
+    told = {row[0].strip("`"): row[2:6] for row in rows(document("explanation/approvals.md")) if row[0].startswith("`")}
     assert told.keys() == approvals.MODES["yolo"]
-    for category, cells in told.items():
-        assert cells == ["allows" if category in approvals.MODES[mode] else "asks" for mode in approvals.MODES]
+    for category in approvals.MODES["yolo"]:
+        cells = told[category]
+        judged = [approvals.Policy(mode, allow=()).verdict("Tool", category) for mode in approvals.MODES]
+        assert cells == [{"allow": "allows", "ask": "asks", "deny": "denies"}[verdict] for verdict in judged]
 
 
 def test_the_readme_calls_a_wire_done_exactly_if_it_is_in_the_ledger() -> None:

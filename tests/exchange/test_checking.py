@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import sqlite3
 from contextlib import closing
@@ -9,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.models.model_servers import Gpu
+from trunkline.base import keyring
 from trunkline.exchange import checking
 from trunkline.exchange.checking import DoctorFinding, examine
 from trunkline.exchange.schema import FORM
-from trunkline.runner import keys
 from trunkline.store.database.opening import open_database
 
 FILE = """\
@@ -139,11 +141,11 @@ async def test_an_entry_that_no_keyring_has_is_told_with_the_command_that_makes_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = f"{FILE}[people.ana]\ntoken_keyring = 'ana'\n[wires.telegram]\ntoken_keyring = 'bot'\n"
-    monkeypatch.setattr(keys, "entry", lambda name: None)
+    monkeypatch.setattr(keyring, "entry", lambda name: None)
     first, second = await wrong(tmp_path, text)
     assert ("trunkline.toml:7:1" in first.told, "trunkline.toml:9:1" in second.told) == (True, True)
     assert "keyring set trunkline ana" in first.mend
-    monkeypatch.setattr(keys, "entry", lambda name: f"the token of {name}")
+    monkeypatch.setattr(keyring, "entry", lambda name: f"the token of {name}")
     assert await wrong(tmp_path, text) == []
 
 
@@ -191,3 +193,45 @@ async def test_a_budget_in_dollars_needs_a_price_for_its_model(tmp_path: Path, m
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "config.toml").write_text("[prices.own]\ninput = 1\noutput = 2\n")
     assert await wrong(tmp_path, budget) == []
+
+
+def models(folder: Path, *urls: str) -> str:
+    """The section of a wire whose model is on these servers."""
+    folder.mkdir(exist_ok=True)
+    entry = {"name": "far", "engine": "openai", "urls": urls, "api_key_env": "FAR_KEY"}
+    (folder / "models.json").write_text(json.dumps({"models": [entry, {"name": "near", "local_path": "near.gguf"}]}))
+    return f"{FILE}[wires.tryll]\nmodels_dir = '{folder.name}'\n"
+
+
+async def test_model_servers_that_work_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAR_KEY", "secret")
+    async with Gpu("a") as one, Gpu("b") as other:
+        text = models(tmp_path / "models", f"{one.url}/v1", f"{other.url}/v1")
+        found = {each.what: each for each in await examine(written(tmp_path, text), {})}
+        assert (found["model far"].ok, found["model far"].told) == (True, "its 2 servers work")
+        assert "model near" not in found
+        assert one.requests[0].headers["authorization"] == "Bearer secret"
+        text = models(tmp_path / "models", f"{one.url}/v1")
+        assert "its server works" in [each.told for each in await examine(written(tmp_path, text), {})]
+
+
+async def test_model_servers_that_do_not_work_are_told_with_their_reasons(tmp_path: Path) -> None:
+    async with Gpu("a") as one, Gpu("b") as other, Gpu("c") as third:
+        other.health = {"/health": 503}
+        text = models(tmp_path / "models", *(f"{gpu.url}/v1" for gpu in (one, other, third)))
+        await third.stop()
+        (found,) = await wrong(tmp_path, text)
+        assert found.what == "model far"
+        assert "2 of its 3 servers cannot be used" in found.told
+        assert f"{other.url}/v1: API error 503" in found.told
+        assert f"{third.url}/v1: Connection error: nothing listens" in found.told
+        assert f"{one.url}" not in found.told
+        assert "models.json" in found.mend
+
+
+async def test_models_that_cannot_be_read_are_told_once(tmp_path: Path) -> None:
+    text = models(tmp_path / "models")
+    (found,) = await wrong(tmp_path, f"{text}[agents.g]\nagent = 'echo'\nmodels_dir = 'models'\n")
+    assert (found.what, "needs an `url`" in found.told) == ("models", True)
+    (found,) = await wrong(tmp_path, text.replace("'models'", "'none'"))
+    assert (found.what, found.mend) == ("models", f"mkdir -p {tmp_path / 'none'}")

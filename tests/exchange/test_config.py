@@ -42,6 +42,9 @@ turns_per_hour = 60
 seconds_per_turn = 900
 [agents.player]
 agent = "scripted:play.yaml"
+[agents.smith]
+agent = "graph:smith"
+models_dir = "models"
 
 [wires.tryll]
 listen = "127.0.0.1:9100"
@@ -96,6 +99,7 @@ def test_a_file_says_everything_that_an_exchange_is_told(tmp_path: Path) -> None
         {"model": "some-model"},
     )
     assert found.agents["player"].agent == f"scripted:{tmp_path / 'play.yaml'}"
+    assert found.agents["smith"].options == {"models_dir": str(tmp_path / "models")}
     assert found.wires["tryll"] == WireSettings("tryll", ("helper",), {"listen": "127.0.0.1:9100"})
     assert found.wires["telegram"] == WireSettings("telegram", ("helper",), {"agent": "helper"})
     ana, bo = found.people["ana"], found.people["bo"]

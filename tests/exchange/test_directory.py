@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from trunkline.base import backoff
 from trunkline.core.agent import Agent
 from trunkline.core.events import Envelope, Failed, Notice, TextDelta, TurnEnded, UserMessage
 from trunkline.core.faults import AgentCrashed, ConfigError, SessionDamaged, UnknownAgent
+from trunkline.core.rules import NO_RULES, Rules
 from trunkline.exchange.directory import FIRST_DELAY_MS, LONGEST_DELAY_MS, AgentEntry, Directory
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.live_session import LiveSession
@@ -126,6 +128,15 @@ async def test_one_that_raises_anything_when_it_is_made_is_as_ill_as_others() ->
     assert (entry.healthy, entry.last_error, len(maker.made)) == (False, "ZeroDivisionError: by zero", 1)
 
 
+async def test_the_rules_of_an_agents_own_configuration_count() -> None:
+    entry = Maker(helper="coder").directory.find("helper")
+    agent = await entry.agent()
+    assert entry.policy(agent).rules is NO_RULES
+    rules = Rules(deny=("Bash(rm:*)",))
+    agent.settings = SimpleNamespace(allow=None, permissions=rules)  # type: ignore[attr-defined]  # what some have
+    assert entry.policy(agent).rules is rules
+
+
 def test_new_settings_replace_only_the_agents_that_changed() -> None:
     maker = Maker(stays="echo", changes="echo", goes="echo")
     stays, changes = maker.directory.find("stays"), maker.directory.find("changes")
@@ -136,6 +147,15 @@ def test_new_settings_replace_only_the_agents_that_changed() -> None:
     assert maker.directory.find("changes") is not changes
     assert "goes" not in maker.directory
     assert [entry.name for entry in maker.directory.entries] == ["changes", "stays"]
+
+
+async def test_an_agent_is_made_anew_for_those_who_come_later() -> None:
+    maker = Maker(helper="echo")
+    before = await maker.directory.find("helper").agent()
+    maker.directory.renew("helper")
+    maker.directory.renew("nobody")
+    assert await maker.directory.find("helper").agent() is not before
+    assert [entry.name for entry in maker.directory.entries] == ["helper"]
 
 
 def program(home: Path, habit: str) -> AgentSettings:

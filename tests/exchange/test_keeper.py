@@ -84,6 +84,21 @@ async def test_what_a_role_does_not_allow_is_forbidden_and_says_which_does(tmp_p
         await seat.leave()
 
 
+@pytest.mark.parametrize("role", ROLES)
+async def test_a_command_that_changes_something_is_for_those_who_would_be_asked(tmp_path: Path, role: Role) -> None:
+    async with world(tmp_path) as running:
+        seat = await keeper(running).open(FAKE, "s")
+        own = await keeper(running, role).join("s")
+        if role in ("approver", "admin"):
+            assert await own.submit(UserMessage("/undo")) == 1
+        else:
+            with pytest.raises(Forbidden, match=f"yours is `{role}`"):
+                await own.submit(UserMessage("/undo"))
+            assert running.fake.heard == []
+        await own.leave()
+        await seat.leave()
+
+
 async def test_two_clients_of_one_session_see_the_same_and_the_first_answer_wins(tmp_path: Path) -> None:
     async with world(tmp_path) as running:
         ana = await ExchangeKeeper(running.exchange, Person("ana", "talker"), "openai").open(FAKE, "s")

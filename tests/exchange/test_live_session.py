@@ -14,8 +14,8 @@ from tests.support.loop import until
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.events import Failed, ToolAnswered, ToolRequested, UserMessage
 from trunkline.exchange.approvals import AlreadyDecided
+from trunkline.exchange.session_opening import CANNOT_CONTINUE, CANNOT_RUN
 from trunkline.exchange.settings import AgentBudget
-from trunkline.exchange.switchboard import CANNOT_CONTINUE, CANNOT_RUN
 from trunkline.store.database import Transaction
 
 

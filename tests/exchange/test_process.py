@@ -231,13 +231,14 @@ async def test_a_file_that_is_moved_away_is_told_once_and_loaded_when_it_is_back
         assert await world.agents() == ["f"]
 
 
-async def test_it_says_how_to_talk_to_it_where_commands_find_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_it_says_how_to_open_its_console_with_a_link_that_works_once(tmp_path: Path) -> None:
     async with running(tmp_path) as world:
-        assert world.process.trial == f"curl {world.process.where}/livez"
-        monkeypatch.chdir(tmp_path)
-        assert world.process.trial == "trunkline chat e --attach"
+        command, _, link = world.process.trial.partition(" ")
+        assert command == "open"
+        assert link.startswith(f"{world.process.where}/sign-in?code=")
+        async with httpx.AsyncClient(follow_redirects=True) as browser, httpx.AsyncClient() as late:
+            assert "Home" in (await browser.get(link)).text
+            assert (await late.get(link)).status_code == 403
 
 
 async def test_a_package_that_is_missing_is_told_with_the_same_extra_as_the_doctors_and_makes_nothing(

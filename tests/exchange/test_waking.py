@@ -114,3 +114,29 @@ async def test_who_asks_about_sessions_waits_for_these_alone_and_not_for_ever(mo
         await waking.awaited()
         await waking.close()
     assert given_up == ["b", "a"]
+
+
+async def test_one_that_is_to_be_tried_later_is_tried_at_once_when_it_is_asked_for_again() -> None:
+    tries, paused = 0, asyncio.Event()
+
+    async def find(id: str) -> None:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise AgentFailed("Its node is gone.", retryable=True)
+
+    async def gave_up(id: str, why: str) -> None:
+        raise AssertionError(why)
+
+    async def pause(seconds: float) -> None:
+        paused.set()
+        await asyncio.Event().wait()
+
+    waking = Waking(find, gave_up, pause)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        waking.begin(["s"])
+        await paused.wait()
+        waking.begin(["s"])
+        await waking.awaited()
+    assert tries == 2
+    await waking.close()

@@ -100,7 +100,9 @@ async def test_it_answers_asks_obeys_stops_and_remembers(
     assert end(stopped).outcome == "cancelled"
     after = await asked_turn(session, "go-on", nobody)
     told = [event.message for event in after if isinstance(event, Notice)]
-    assert ["was killed; it was started again and continues" in text for text in told] == [True] * (name in DEAF)
+    # One that is deaf may still have ended by itself before it was killed.
+    assert all("was killed; it was started again and continues" in text for text in told), told
+    assert len(told) <= (name in DEAF)
     assert said(after).endswith(ANSWER)
     await session.close()
 

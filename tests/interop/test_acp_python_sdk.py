@@ -33,7 +33,7 @@ async def told_by_sdk(place: Path, answer: str, *arguments: str, **variables: st
     told: dict[str, Any] = json.loads(lines[-1])
     # What holds whoever answers.
     assert told["agent"] == "trunkline"
-    assert told["modes"] == ["default", "auto_edit", "yolo"]
+    assert told["modes"] == ["default", "auto_edit", "yolo", "plan"]
     assert (told["listed"], told["forked"]) == (True, True)
     assert (told["unknown"], told["relative"], told["extension"]) == (-32002, -32602, -32601)
     assert told["wrong"] == []

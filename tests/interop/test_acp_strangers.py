@@ -82,7 +82,8 @@ async def test_npms_sdk_lends_the_coder_its_files_and_its_terminal(tmp_path: Pat
         results = model.requests[-1].json["messages"]
     assert (told["text"], told["stopReason"], told["exit"]) == ("Done.", "end_turn", 0)
     path = str(tmp_path / "a.txt")
-    assert told["files"] == [["read", path], ["read", path], ["write", path, "changed\n"]]
+    # Read by the two tools, and for the change that is shown with the question.
+    assert told["files"] == [*[["read", path]] * 3, ["write", path, "changed\n"]]
     assert not (tmp_path / "a.txt").exists()
     assert [command[-1] for command in told["commands"]] == [f"touch {made}; echo here"]
     assert made.exists()

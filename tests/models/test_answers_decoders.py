@@ -1,4 +1,4 @@
-"""Both decoders, fed with anything that is JSON: it gives chunks, an answer or a `ProviderError`, and nothing else."""
+"""The decoders, fed with anything that is JSON: it gives chunks, an answer or a `ProviderError`, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ from trunkline.models.answers import Decoder
 from trunkline.models.anthropic_decoder import AnthropicDecoder
 from trunkline.models.model import Answer, Chunk
 from trunkline.models.openai_decoder import OpenAIDecoder
+from trunkline.models.openai_responses_decoder import ResponsesDecoder
 
-#: The words of both formats: an input made of them gets further than one made of chance.
+#: The words of the formats: an input made of them gets further than one made of chance.
 KINDS = (
     "message", "message_start", "message_delta", "message_stop", "content_block_start", "content_block_delta",
     "content_block_stop", "error", "text", "thinking", "redacted_thinking", "tool_use", "text_delta", "thinking_delta",
     "input_json_delta", "signature_delta", "end_turn", "stop", "length", "tool_calls", "function",
+    "reasoning", "function_call", "completed", "incomplete", "response",
 )  # fmt: skip
 MEMBERS = (
     "type", "index", "delta", "content_block", "message", "usage", "error", "stop_reason", "content", "text",
     "thinking", "signature", "partial_json", "id", "name", "input", "data", "choices", "finish_reason", "tool_calls",
     "function", "arguments", "reasoning", "reasoning_content", "refusal", "extra_content", "code", "input_tokens",
     "prompt_tokens", "prompt_tokens_details", "cached_tokens", "completion_tokens_details", "reasoning_tokens",
+    "item", "output", "output_index", "summary", "encrypted_content", "call_id", "incomplete_details", "status",
 )  # fmt: skip
 
 characters = st.characters(codec=None, categories=None)
@@ -79,6 +82,25 @@ openai_events = st.one_of(
 )
 
 
+items = shaped(
+    "reasoning", "message", "function_call",
+    id=values, call_id=values, name=values, arguments=values, content=st.lists(values, max_size=2), summary=values,
+)  # fmt: skip
+responses = shaped(status=values, output=st.lists(items, max_size=3), usage=objects, incomplete_details=values)
+responses_events = st.one_of(
+    shaped("response.completed", "response.incomplete", "response.failed", response=responses),
+    shaped("response.output_item.added", "response.output_item.done", output_index=values, item=items),
+    shaped(
+        "response.output_text.delta", "response.refusal.delta", "response.reasoning_summary_text.delta",
+        "response.reasoning_text.delta", "response.function_call_arguments.delta",
+        "response.function_call_arguments.done",
+        output_index=values, delta=values, summary_index=values, content_index=values, arguments=values,
+    ),
+    responses,
+    objects,
+)  # fmt: skip
+
+
 def feed(decoder: Decoder, events: list[dict[str, Any]]) -> None:
     for event in events:
         with suppress(ProviderError):
@@ -101,6 +123,13 @@ def test_anthropic_s_decoder_takes_anything(events: list[dict[str, Any]]) -> Non
 @given(st.lists(openai_events, max_size=6))
 def test_openai_s_decoder_takes_anything(events: list[dict[str, Any]]) -> None:
     feed(OpenAIDecoder(), events)
+
+
+@pytest.mark.slow
+@settings(max_examples=200)
+@given(st.lists(responses_events, max_size=6))
+def test_the_decoder_of_responses_takes_anything(events: list[dict[str, Any]]) -> None:
+    feed(ResponsesDecoder(), events)
 
 
 @pytest.mark.parametrize("reason", [["end_turn"], {"a": 1}, 5, True, ""])

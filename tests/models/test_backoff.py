@@ -43,3 +43,8 @@ def test_a_provider_cannot_make_us_wait_longer_than_the_limit_neither_at_once_no
 
 def test_a_provider_that_always_says_soon_is_not_asked_forever() -> None:
     assert len(waits(RequestBackoff(0.0), asked=0.01)) == MAX_TRIES - 1
+
+
+def test_where_one_try_is_enough_there_is_no_other_whatever_is_asked_for() -> None:
+    assert RequestBackoff(0.0, tries=1).wait(0.0) is None
+    assert RequestBackoff(0.0, tries=1).wait(0.0, 1.0) is None

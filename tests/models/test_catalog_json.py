@@ -62,7 +62,14 @@ def test_a_full_entry_is_read() -> None:
         ({"variants": [{"source": "https://h/x/f.gguf?y=1"}]}, "files", (ModelFile("f.gguf"),)),
         ({"variants": [{"engine": 1, "tool_call_format": "mistral"}]}, "tool_call_format", "mistral"),
         ({"variants": [{"engine": "TensorRT-LLM", "path": "a"}, {"engine": "llama_cpp", "path": "b"}]}, "path", "b"),
-        ({"variants": [{"engine": "openai", "url": "http://h/v1/"}]}, "url", "http://h/v1"),
+        ({"variants": [{"engine": "openai", "url": "http://h/v1/"}]}, "urls", ("http://h/v1",)),
+        (
+            {"engine": "openai", "urls": ["http://h/v1", " http://g/v1/ ", "http://h/v1/"]},
+            "urls",
+            ("http://h/v1", "http://g/v1"),
+        ),
+        ({"engine": "openai", "url": "http://h/v1", "max_concurrent": 8}, "max_concurrent", 8),
+        ({"engine": "openai", "url": "http://h/v1"}, "max_concurrent", 0),
     ],
 )
 def test_every_dialect_is_understood(record: dict[str, Any], field: str, value: object) -> None:
@@ -88,6 +95,11 @@ def test_an_engine_that_is_not_here_is_listed() -> None:
         ({"default_sampling": {"temperature": "warm"}}, "`default_sampling.temperature`"),
         ({"default_sampling": {"top_k": 0.5}}, "`default_sampling.top_k`"),
         ({"variants": [{"engine": "openai"}]}, "needs an `url`"),
+        ({"engine": "openai", "urls": ["http://h/v1", "gpu2:8000"]}, "`gpu2:8000` is not the `url` of a server"),
+        ({"engine": "openai", "urls": ["http://me:secret@h:x/v1"]}, "`http://h:x/v1` is not the `url` of a server"),
+        ({"engine": "openai", "urls": [f"http://h/{n}/v1" for n in range(65)]}, "more than 64 `urls`"),
+        ({"engine": "openai", "urls": {"a": 1}}, "`urls` is not a list of strings"),
+        ({"engine": "openai", "url": "http://h/v1", "max_concurrent": -1}, "`max_concurrent` is not a whole number"),
     ],
 )
 def test_what_cannot_be_used_is_named(record: dict[str, Any], problem: str) -> None:

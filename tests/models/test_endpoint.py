@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from trunkline.core.faults import ConfigError
-from trunkline.models.endpoint import endpoint, host_of, is_own_machine, without_secrets
+from trunkline.models.endpoint import endpoint, health_endpoint, host_of, is_own_machine, without_secrets
 
 CHAT, MESSAGES = "/chat/completions", "/messages"
 
@@ -86,3 +86,17 @@ def test_an_address_is_shown_without_its_secrets() -> None:
 def test_only_this_machine_is_our_own() -> None:
     assert all(map(is_own_machine, ("http://localhost:1", "http://127.0.0.1", "http://[::1]:80", "http://a.localhost")))
     assert not any(map(is_own_machine, ("http://10.0.0.1", "https://api.openai.com", "http://127.evil@h.example")))
+
+
+@pytest.mark.parametrize(
+    ("base", "url"),
+    [
+        ("http://gpu:8000/v1", "http://gpu:8000/health"),
+        ("http://gpu:8000", "http://gpu:8000/health"),
+        ("https://h/openai/v1/?api-version=2", "https://h/openai/health?api-version=2"),
+        ("https://h/openai", "https://h/openai/health"),
+        ("http://v1", "http://v1/health"),
+    ],
+)
+def test_a_server_says_whether_it_works_beside_the_version(base: str, url: str) -> None:
+    assert health_endpoint(base) == url

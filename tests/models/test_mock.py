@@ -34,6 +34,13 @@ async def test_it_calls_a_tool_when_told_to() -> None:
     assert last.stop == "tool_use"
 
 
+async def test_what_an_agent_notes_beside_a_message_is_not_what_it_was_told() -> None:
+    (last,) = await answer(Message("user", (Text("[The session is in plan mode.]"), Text("tool: Read {}"))))
+    assert isinstance(last, Answer)
+    assert last.content == (ToolUse("call_1", "Read", {}),)
+    assert (await answer(Message("user", (Text("[alone]"),))))[0] == TextChunk("[alone]")
+
+
 async def test_it_can_call_badly() -> None:
     (last,) = await answer(Message("user", (Text("tool: Read {broken"),)))
     assert isinstance(last, Answer)

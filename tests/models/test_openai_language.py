@@ -15,11 +15,12 @@ from tests.agents.graph.pools import REAL, refusal
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.core.faults import ProviderError
 from trunkline.core.graph.models import SamplingParams
-from trunkline.models import openai_language
+from trunkline.models import openai_language, remote
 from trunkline.models.engines import ChatMessage, Prompt
 from trunkline.models.model import Chunk, TextChunk
-from trunkline.models.openai_language import OpenAILanguage, Remote
+from trunkline.models.openai_language import OpenAILanguage
 from trunkline.models.overflow import PromptTooLong
+from trunkline.models.remote import Remote
 
 #: What servers answer in other ways than they should, by the message.
 ODD = {
@@ -121,7 +122,7 @@ async def test_an_answer_that_is_told_in_another_way_is_read(far: ModelPool, mon
 
 async def test_what_is_no_answer_is_an_error(far: ModelPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAR_KEY", "secret")
-    monkeypatch.setattr(openai_language, "GIVE_UP_SECONDS", 0.0)
+    monkeypatch.setattr(remote, "GIVE_UP_SECONDS", 0.0)
     for text, problem in {"page": "a web page", "empty": "ended", "object": "ended", "cut": "ended"}.items():
         with pytest.raises(ProviderError, match=f"The server of the model `far`: .*{problem}"):
             await said(far, text)
@@ -137,7 +138,7 @@ async def test_an_answer_that_has_begun_is_not_tried_again_with_less() -> None:
             yield TextChunk("hal")
             raise PromptTooLong("no", 99)
 
-    answer = OpenAILanguage(Late("far", ""), 100).generate(Prompt(()), SamplingParams(), stream=True)
+    answer = OpenAILanguage(Late("far", ["http://far"]), 100).generate(Prompt(()), SamplingParams(), stream=True)
     assert await anext(answer) == "hal"
     with pytest.raises(ProviderError, match="no") as late:
         await anext(answer)

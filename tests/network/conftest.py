@@ -27,7 +27,7 @@ def sqlite_url(tmp_path: Path) -> str:
 def postgres_server() -> Iterator[postgres.Postgres]:
     """A PostgreSQL server for all tests of this process."""
     require("PostgreSQL", postgres.available(), "on Debian: apt-get install postgresql")
-    with postgres.server() as server:
+    with postgres.shared_server() as server:
         yield server
 
 

@@ -109,9 +109,10 @@ EXCHANGE = {
     "replay": "You said: hi",
     "doctor": "packages",
     **dict.fromkeys(
-        ("approvals list", "approvals show", "usage", "explain", "record", "sessions fork", "sessions handover"),
+        ("approvals list", "approvals show", "usage", "explain", "record", "sessions handover"),
         "No exchange is running here",
     ),
+    "sessions fork": "Session 'none' not found",
 }
 #: Those that are of no use without what an extra brings.
 LACKING = {

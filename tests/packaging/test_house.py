@@ -149,6 +149,7 @@ PRIVATE = {
     "os._exit": "in the documentation of Python: the way out for a process that must not clean up",
     "anyio._backends._asyncio": "imported ahead of its first use; that it is not there is no error",
     "httpx._main": "hidden while httpx is imported, of which its command line takes half the time; never used",
+    "_signal": "does without the names that `signal` adds; the launcher of the sandbox would take half as long again",
     "mcp.client._transport": "names a type, for the type checker alone; there is no public name for it",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from trunkline.core.events import Envelope, Failed, TextDelta, ToolRequested, Tu
 from trunkline.core.fault_kinds import of_kind
 from trunkline.core.fault_table import TABLE
 from trunkline.core.faults import AgentTimeout, ConfigError, ProviderError
+from trunkline.core.rules import Rules
 from trunkline.runner import brain, brains
 from trunkline.runner.brain import AnswerTooLong, LonelyBrain
 from trunkline.runner.config import RunnerConfig, normalise
@@ -51,6 +53,21 @@ async def test_an_agent_may_use_the_tools_that_are_allowed_and_no_others(allow: 
     assert agent.closed
     assert agent.request is not None
     assert agent.request.instructions == "Be brief."
+
+
+async def test_what_its_own_configuration_denies_is_denied_though_the_runner_allows_it() -> None:
+    agent = FakeAgent()
+    rules = Rules(allow=("Bash",), deny=("Read(secret)",))
+    agent.settings = SimpleNamespace(permissions=rules)  # type: ignore[attr-defined]  # what some agents have
+    asked = asyncio.create_task(LonelyBrain(lambda _: agent, seconds=SECONDS, allow=("Read",)).answer(PROMPT))
+    await until(lambda: agent.busy)
+    agent.say(ToolRequested("c1", "Read", "info", {"file_path": "secret"}))
+    agent.say(ToolRequested("c2", "Read", "info", {"file_path": "other"}))
+    agent.say(ToolRequested("c3", "Bash", "exec", {"command": "true"}))
+    await until(lambda: len(agent.decisions) == 3)
+    assert [isinstance(decision, Approve) for _, decision in sorted(agent.decisions)] == [False, True, False]
+    agent.say(TextDelta("[]"), TurnEnded("success"))
+    await asked
 
 
 async def test_a_failure_is_the_fault_that_the_agent_told_of() -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from tests.support.cycles import World, begin, comment, tx
 from tests.support.provider import HANG
-from tests.support.sns_stub import SnsStub
+from tests.support.sns_stub import AGENT, SnsStub
 from trunkline.core.faults import ConfigError
 from trunkline.runner.actions import NOT_CARRIED_OUT
 from trunkline.runner.chain.outcome import TxResult
 from trunkline.runner.chain.performer import TxPerformer
+from trunkline.runner.config import normalise
 from trunkline.runner.cycle import Runner
+from trunkline.runner.holding import FileHold, LeaseLost
+from trunkline.runner.opening import open_runner
 from trunkline.runner.state import AgentState
 
 HASH = "0x" + "1b" * 32
@@ -104,3 +108,33 @@ async def test_a_post_that_was_answered_is_done_although_that_cannot_be_noted(
     monkeypatch.setattr(AgentState, "end_write", full)
     report = await world.run([begin()])
     assert (report.results[0]["ok"], report.results[0]["threadId"]) == (True, sns.threads[0]["id"])
+
+
+async def test_when_another_launcher_runs_the_agent_nothing_more_is_sent_and_each_element_has_a_result(
+    world: World, sns: SnsStub
+) -> None:
+    class Passing(FileHold):
+        """The right to run it ends when it was asked for so often."""
+
+        left = 2
+
+        async def check(self) -> None:
+            self.left -= 1
+            if self.left < 0:
+                raise LeaseLost
+
+    thread = sns.thread()
+    decision = [comment(thread, "Sent"), begin("Not sent"), {"action": "dance"}, comment(thread, "Nor this")]
+    config = normalise({**world.config, "brain": {"kind": "scripted", "replies": [decision]}})
+    runner = open_runner(config, home=str(world.home), hold=Passing(str(world.home), AGENT))
+    # The first question is before the brain is asked, the second before the comment is sent.
+    report = await runner.cycle()
+    await runner.close()
+    assert "Another launcher may run this agent" in str(report.error)
+    assert [result["ok"] for result in report.results] == [True, False, False, False]
+    assert report.results[1]["error"] == report.error
+    assert report.results[3]["error"] == NOT_CARRIED_OUT
+    assert [body for _, body in sns.writes] == [{"body": "Sent"}]
+    # What was about to be sent stays noted, for whoever runs the agent now.
+    with closing(AgentState(str(world.home), AGENT)) as state:
+        assert [write.data["title"] for write in state.open_writes()] == ["Not sent"]

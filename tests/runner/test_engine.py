@@ -65,6 +65,36 @@ def test_a_cycle_runs_at_once_and_then_after_every_interval() -> None:
     world.play(test())
 
 
+def test_one_that_ran_elsewhere_keeps_its_pace() -> None:
+    world = World()
+
+    async def test() -> None:
+        world.engine.start(idle_seconds=4)
+        # Nobody who waits for a first cycle waits for this one.
+        await world.engine.first_cycle(5)
+        assert world.engine.idle
+        assert (await world.at(5))["cycleCount"] == 0
+        assert (await world.at(7))["cycleCount"] == 1
+        assert (await world.at(17))["cycleCount"] == 2
+
+    world.play(test())
+
+
+def test_it_is_idle_between_two_cycles_and_not_in_one() -> None:
+    world = World(FINE, HANGS)
+
+    async def test() -> None:
+        found = [world.engine.idle]
+        world.engine.start(idle_seconds=2)
+        for seconds in (1, 9, 19):
+            await world.at(seconds)
+            found.append(world.engine.idle)
+        await world.engine.stop()
+        assert [*found, world.engine.idle] == [False, True, True, False, False]
+
+    world.play(test())
+
+
 def test_failures_make_the_pauses_longer_until_a_cycle_works() -> None:
     world = World(FAILS, FAILS, FAILS, FINE)
 

@@ -19,6 +19,7 @@ from trunkline.runner.config import RunnerConfig
 from trunkline.runner.cycle import IN_FLIGHT, CycleReport
 from trunkline.runner.engine import STOPPED, Cycles
 from trunkline.runner.fleet import AlreadyRunning, Fleet, FleetHome, NotInFleet, NotStarted
+from trunkline.runner.holding import FileRoster, Hold
 from trunkline.runner.keys import SERVICE
 
 FAILS = CycleReport(error="the model is away")
@@ -64,6 +65,30 @@ async def test_an_agent_runs_until_it_is_stopped_and_its_status_stays(tmp_path: 
     await agents.stop("nobody")
     other = await watching.status(agents, "nobody")
     assert (other["selectedAgentId"], other["selectedAgentStatus"], other["running"]) == ("nobody", None, False)
+
+
+class SlowRoster(FileRoster):
+    """Letting go of an agent takes until `gone` is set, as with a database that is far away."""
+
+    def __init__(self, home: str) -> None:
+        super().__init__(home)
+        self.gone = asyncio.Event()
+
+    async def let_go(self, agent_id: str) -> None:
+        await self.gone.wait()
+        await super().let_go(agent_id)
+
+
+async def test_an_agent_is_told_of_while_it_is_being_let_go_of(tmp_path: Path) -> None:
+    roster = SlowRoster(str(tmp_path))
+    agents = Fleet(FleetHome(str(tmp_path), Runners()), keys(), roster)
+    _made.append(agents)
+    await agents.start(config())
+    stopping = asyncio.create_task(agents.stop("a1"))
+    await until(lambda: "a1" not in agents.engines)
+    assert [each["agentId"] for each in (await watching.status(agents))["agents"]] == ["a1"]
+    roster.gone.set()
+    await stopping
 
 
 async def test_of_two_starts_at_once_one_is_refused(tmp_path: Path) -> None:
@@ -128,7 +153,7 @@ async def test_what_cannot_be_opened_is_not_known_and_can_be_started_later(tmp_p
     agents, runners = make(tmp_path)
     token = config()["runnerToken"]
 
-    def refuse(config: RunnerConfig, home: str, port: int | None) -> Cycles:
+    def refuse(config: RunnerConfig, home: str, port: int | None, hold: Hold) -> Cycles:
         raise ConfigError(f"cannot open with {token}")
 
     agents.place = agents.place.replace(make=refuse)
@@ -278,7 +303,7 @@ async def test_a_change_of_the_configuration_counts_at_once_and_is_kept(tmp_path
     assert runners.made[0].closed
     fresh = runners.made[1].config
     assert (fresh.interval_seconds, fresh.comment_limit) == (90, 7)
-    assert agents._known.all()[0].config["runtime"] == {"intervalSec": 90, "commentLimit": 7}
+    assert (await agents._roster.all())[0].config["runtime"] == {"intervalSec": 90, "commentLimit": 7}
     await until(lambda: runners.made[1].begun)
     await agents.close()
 
@@ -371,7 +396,7 @@ async def test_stopping_while_it_starts_wins(tmp_path: Path) -> None:
     with pytest.raises(NotStarted, match="stopped while"):
         await starting
     assert agents.engines == {}
-    assert agents._known.all()[0].wanted is False
+    assert (await agents._roster.all())[0].wanted is False
 
 
 async def test_approvals_name_their_agent_and_a_number_that_two_have_is_refused(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from trunkline.runner import config
 from trunkline.runner.config import normalise
 from trunkline.runner.cycle import CycleReport
 from trunkline.runner.github import Issues, PollReport, repository_of
+from trunkline.runner.holding import LeaseLost
 from trunkline.runner.opening import open_runner
 from trunkline.runner.state import AgentState
 from trunkline.wires.sns.drive import Sns
@@ -145,6 +146,26 @@ async def test_of_one_report_only_one_issue_is_made(github: Github, sns: SnsStub
             assert (await issues.share(report))["ok"] is True
             assert await issues.share(report) == {"ok": False, "error": "It has already become an issue."}
     assert len(github.issues) == 1
+
+
+async def test_no_issue_is_made_for_an_agent_that_another_launcher_runs(
+    github: Github, sns: SnsStub, tmp_path: Path
+) -> None:
+    async def check() -> None:
+        raise LeaseLost
+
+    settings = config.Github(GITHUB_TOKEN, github.server.url)
+    report = PollReport(sns.community, sns.thread("REPORT_TO_HUMAN"), "It rounds", "By one wei.")
+    with contextlib.closing(AgentState(str(tmp_path), AGENT)) as state:
+        async with (
+            closing(Sns(sns.url, AGENT, TOKEN, timeout=PATIENCE_SECONDS)) as client,
+            closing(Issues(settings, client, state, seconds=PATIENCE_SECONDS, check=check)) as issues,
+        ):
+            with pytest.raises(LeaseLost):
+                await issues.share(report)
+        # Who runs it now looks for it.
+        assert [subject for subject, _ in state.issues("making")] == [report.subject]
+    assert github.issues == []
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,57 @@ OUTPUT = "TRUNKLINE_TEST_OUTPUT"
 #: Where pictures are kept unless somebody says otherwise.
 SCREENSHOTS = Path(__file__).parents[2] / ".cache" / "screenshots"
 
-PHONE = {"width": 375, "height": 740}
+PHONE = {"width": 360, "height": 740}
 DESKTOP = {"width": 1280, "height": 900}
+#: What is left of a window of 1280 by 800 pixels when everything in it has twice the size.
+ZOOMED = {"width": 640, "height": 400}
+
+#: What is wrong with a page in a window of this size. Each control is scrolled to, as the focus does it; what is meant
+#: for screen readers alone, and what is folded away, is nobody's to click.
+_CRAMPED = """async () => {
+  // Scripts lay out some of it when the window has changed.
+  for (let count = 0; count < 3; count++) await new Promise((done) => requestAnimationFrame(done));
+  const root = document.scrollingElement;
+  const name = (each) => `${each.tagName.toLowerCase()}${each.id ? `#${each.id}` : ""} "${
+    (each.getAttribute("aria-label") || each.textContent || each.value || "").trim().slice(0, 40)}"`;
+  const problems = [];
+  if (root.scrollWidth > root.clientWidth) problems.push(`the page is ${root.scrollWidth} pixels wide`);
+  const bars = [...document.querySelectorAll("body *")].filter((each) =>
+    /fixed|sticky/.test(getComputedStyle(each).position) && each.checkVisibility());
+  const taken = bars.reduce((sum, each) => sum + each.getBoundingClientRect().height, 0);
+  if (taken > innerHeight / 3) problems.push(`bars take ${Math.round(taken)} of ${innerHeight} pixels`);
+  const before = [root.scrollTop, root.scrollLeft];
+  for (const each of document.querySelectorAll("a[href], button, input, select, textarea, summary")) {
+    if (!each.isConnected || !each.checkVisibility({ visibilityProperty: true })) continue;
+    if (each.closest(".unseen, .visually-hidden, .skip")) continue;
+    each.scrollIntoView({ block: "center", inline: "nearest", behavior: "instant" });
+    const edges = [];
+    for (let place = each.parentElement; place !== document.body; place = place.parentElement) {
+      if (!/hidden|clip/.test(getComputedStyle(place).overflow)) continue;
+      // A script can scroll there, and nobody else.
+      place.scrollTo(0, 0);
+      edges.push(place);
+    }
+    // A link that goes over two lines is not one box.
+    const box = [...each.getClientRects()].find(({ width, height }) => width && height);
+    if (!box) continue;
+    const isCut = box.left < -1 || box.right > root.clientWidth + 1 || edges.some((place) => {
+      const edge = place.getBoundingClientRect();
+      return box.left < edge.left - 1 || box.right > edge.right + 1 || box.top < edge.top - 1
+        || box.bottom > edge.bottom + 1;
+    });
+    if (isCut) {
+      problems.push(`${name(each)} is cut off`);
+      continue;
+    }
+    const hit = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+    if (![each, ...each.labels ?? []].some((own) => own.contains(hit))) {
+      problems.push(`${name(each)} is covered by ${hit ? name(hit) : "the edge of the window"}`);
+    }
+  }
+  root.scrollTo({ top: before[0], left: before[1], behavior: "instant" });
+  return problems;
+}"""
 
 
 def executable() -> str | None:
@@ -84,7 +133,28 @@ async def picture(page: Page, name: str) -> Path:
     return path
 
 
+async def pictures(page: Page, name: str) -> None:
+    """The same by day and by night, for a page of the day."""
+    await picture(page, name)
+    await page.emulate_media(color_scheme="dark")
+    await picture(page, f"{name}-dark")
+    await page.emulate_media(color_scheme="light")
+
+
 async def overflow(page: Page) -> int:
     """By how many pixels the page is wider than the window: people would have to scroll sideways."""
     width: int = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     return width
+
+
+async def cramped(page: Page) -> list[str]:
+    """What cannot be used on a phone, or at twice the size: a page wider than its window, a control that is cut off or
+    covered wherever one scrolls to, bars that leave less than two thirds of the height. Afterwards the window is as it
+    was."""
+    size, found = page.viewport_size, []
+    for name, small in (("phone", PHONE), ("zoomed", ZOOMED)):
+        await page.set_viewport_size({"width": small["width"], "height": small["height"]})
+        found += [f"{name}: {problem}" for problem in await page.evaluate(_CRAMPED)]
+    if size is not None:
+        await page.set_viewport_size(size)
+    return found

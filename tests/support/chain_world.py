@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.chain import Node, community, settings
+from trunkline.runner.chain.book import FileBooks
 from trunkline.runner.chain.performer import TxPerformer
 
 SEND = "eth_sendRawTransaction"
@@ -22,7 +23,7 @@ class World:
         self._made: list[TxPerformer] = []
 
     def performer(self, *, url: str | None = None, agent: str = "a1", **more: Any) -> TxPerformer:
-        made = TxPerformer(settings(url or self.node.url, **more), self.home, agent_id=agent)
+        made = TxPerformer(settings(url or self.node.url, **more), FileBooks(self.home), agent_id=agent)
         self._made.append(made)
         return made
 

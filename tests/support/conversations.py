@@ -1,4 +1,4 @@
-"""What a request to a provider says, in either format: who said what, and what came of the tools.
+"""What a request to a provider says, in any of the formats: who said what, and what came of the tools.
 
 `read` is strict where providers are: a request that one of them would refuse is an AssertionError.
 """
@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
+from trunkline.core.approvals import BUILT_IN
+
 #: The tools that come with the coding agent; all others are those of MCP servers.
-OWN_TOOLS = frozenset({"Read", "Write", "Edit", "Bash", "Glob", "Grep", "Spawn"})
+OWN_TOOLS = frozenset(BUILT_IN)
 
 
 class Said:
@@ -54,7 +57,12 @@ class Asked:
 
     @property
     def results(self) -> list[str]:
-        """What came of the tools since the user spoke."""
+        """What came of the tools since the user spoke, without the marks around what others wrote."""
+        return [unmarked(text) for text in self.marked_results]
+
+    @property
+    def marked_results(self) -> list[str]:
+        """The same as the model has them."""
         since = self.said[self._spoken[-1] + 1 :] if self._spoken else self.said
         return [text for each in since for _, text in each.results]
 
@@ -62,6 +70,16 @@ class Asked:
     def mcp_tools(self) -> list[str]:
         """The tools that are not the agent's own."""
         return [name for name in self.tools if name not in OWN_TOOLS]
+
+
+def unmarked(text: str) -> str:
+    """A result without the mark that says that others wrote it; what stands behind the mark stays."""
+    found = re.match(r"<(untrusted_data\w*)>\n", text)
+    if not found:
+        return text
+    inside, end, behind = text[found.end() :].rpartition(f"\n</{found[1]}>")
+    assert end, f"the mark has no end: {text[-200:]!r}"
+    return inside + behind
 
 
 def read(body: Any) -> Asked:
@@ -72,6 +90,10 @@ def read(body: Any) -> Asked:
     """
     tools = [_tool_name(tool) for tool in body.get("tools", ())]
     assert len(set(tools)) == len(tools), f"a tool is named twice: {tools}"
+    if "input" in body:
+        said = _responses(body["input"])
+        _check_pairs(said)
+        return Asked(body.get("instructions", ""), tools, said)
     messages = body["messages"]
     if messages and messages[0]["role"] == "system":
         system, said = messages[0]["content"], _openai(messages[1:])
@@ -123,10 +145,37 @@ def _openai(messages: Sequence[Any]) -> list[Said]:
     return said
 
 
+def _responses(items: Sequence[Any]) -> list[Said]:
+    """The items of one side, which stand beside each other, are put together."""
+    said: list[Said] = []
+    for number, item in enumerate(items):
+        role, text, calls, results = "assistant", "", [], []
+        match item["type"]:
+            case "message":
+                role, text = item["role"], _text(item["content"])
+                assert text.strip(), "a text is empty"
+            case "function_call":
+                calls = [(item["call_id"], item["name"], json.loads(item["arguments"]))]
+            case "function_call_output":
+                role, results = "user", [(item["call_id"], _text(item["output"]))]
+            case "reasoning":
+                follows = items[number + 1] if number + 1 < len(items) else {"type": "nothing"}
+                assert follows["type"] == "function_call" or follows.get("role") == "assistant", "it leads to nothing"
+                assert item["encrypted_content"], "nobody can read it"
+                assert isinstance(item["summary"], list), "it has no summary, not even an empty one"
+            case other:
+                raise AssertionError(f"there is no item `{other}`")
+        if said and said[-1].role == role and not (role == "user" and said[-1].text):
+            last = said.pop()
+            text, calls, results = last.text + text, [*last.calls, *calls], [*last.results, *results]
+        said.append(Said(role, text, calls, results))
+    return said
+
+
 def _text(content: Any) -> str:
     if content is None or isinstance(content, str):
         return content or ""
-    return "\n\n".join(part["text"] for part in content if part["type"] == "text")
+    return "\n\n".join(part["text"] for part in content if part["type"] in ("text", "input_text"))
 
 
 def _check_alternation(said: Sequence[Said]) -> None:

@@ -36,6 +36,9 @@ class FakeAgent:
         self.closed = False
         self._strings: asyncio.Queue[Event | BaseException | None] = asyncio.Queue()
 
+    def needs_approver(self, text: str) -> bool:
+        return text == "/undo"
+
     async def open(self, request: OpenRequest) -> FakeAgent:
         self.request = request
         return self

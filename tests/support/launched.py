@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.patience import PATIENCE_SECONDS
+from trunkline.base.keyring import Keyring
 from trunkline.core.faults import UnknownCall
 from trunkline.runner.config import RunnerConfig
 from trunkline.runner.cycle import CycleReport
 from trunkline.runner.fleet import Fleet, FleetHome
-from trunkline.runner.keys import Keyring, Keys
+from trunkline.runner.holding import Hold
+from trunkline.runner.keys import Keys
 from trunkline.runner.launcher import Launcher, serve
 
 SECRET = "a-secret-of-some-length"
@@ -76,7 +78,7 @@ class Runners:
         self.made: list[FakeRunner] = []
         self.prepare: Callable[[FakeRunner], None] = lambda runner: None
 
-    def __call__(self, config: RunnerConfig, home: str, port: int | None) -> FakeRunner:
+    def __call__(self, config: RunnerConfig, home: str, port: int | None, hold: Hold) -> FakeRunner:
         runner = FakeRunner(config, self.reports, f"{home}/log.jsonl")
         self.prepare(runner)
         self.made.append(runner)

@@ -1,6 +1,6 @@
 """The real small model, pulled once for all runs and clones, and its engine as a server of the providers' APIs.
 
-    python -m tests.support.local_model        serve, print {"url": ..., "key": ...}, and end when standard input does
+    python -m tests.support.local_model [KEY]  serve, print {"url", "key", "pid"}, and end when standard input does
 
 `/v1/chat/completions` is OpenAI's, `/v1/messages` Anthropic's; both stream, and both check the key.
 """
@@ -65,17 +65,18 @@ def _usual_environment() -> Iterator[None]:
 
 
 class Served(NamedTuple):
-    """Where the engine listens: an address without a path, and the key that it asks for."""
+    """Where the engine listens: an address without a path, the key that it asks for, and its process."""
 
     url: str
     key: str
+    pid: int
 
 
 @contextmanager
-def llama_server() -> Iterator[Served]:
-    """The engine as a process of its own, which is gone after the block."""
+def llama_server(key: str = "") -> Iterator[Served]:
+    """The engine as a process of its own, which is gone after the block. Without a key it makes one."""
     model_path()
-    command = [sys.executable, "-m", "tests.support.local_model"]
+    command = [sys.executable, "-m", "tests.support.local_model", *([key] if key else [])]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         patience = threading.Timer(START_SECONDS, process.kill)
         patience.start()
@@ -100,10 +101,10 @@ def main() -> None:
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = THREADS
     params.verbosity = 0
     params.cache_ram_mib = 0
-    key = os.urandom(16).hex()
+    key = sys.argv[1] if len(sys.argv) > 1 else os.urandom(16).hex()
     params.api_keys = [key]
     server = xllamacpp.Server(params)
-    print(json.dumps({"url": server.listening_address, "key": key}), flush=True)
+    print(json.dumps({"url": server.listening_address, "key": key, "pid": os.getpid()}), flush=True)
     sys.stdin.read()
 
 

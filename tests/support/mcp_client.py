@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.patience import PATIENCE_SECONDS
+from trunkline.base.redact import Redactor
 from trunkline.core.agent import AddMcpServer
 from trunkline.tools.mcp.servers import McpServers
 from trunkline.tools.mcp.tool import McpTool
@@ -32,10 +33,12 @@ class Watched:
         self.ready: list[tuple[str, tuple[str, ...]]] = []
         self.problems: list[tuple[str, str]] = []
         self.reports: list[str] = []
+        self.redactor = Redactor()
         self.servers = McpServers(
             str(cwd),
             taken=taken,
             env=None if env is None else lambda: env,
+            redactor=self.redactor,
             on_ready=lambda name, tools: self.ready.append((name, tools)),
             on_problem=lambda name, text: self.problems.append((name, text)),
             startup_seconds=startup_seconds,

@@ -1,7 +1,7 @@
 """A small MCP server on standard input and output that can misbehave in many ways. Run as a script.
 
     python -S -E mcp_server.py [--noise] [--hang] [--die] [--die-after-ready] [--deaf] [--no-tools] [--restless]
-        [--starts FILE]
+        [--many=COUNT] [--starts FILE]
 
 It needs nothing but the standard library, so it starts at once and does what no SDK would do. Each of its tools shows
 one way to behave; see the methods that begin with `tool_`.
@@ -74,6 +74,8 @@ class Server:
         names = [name.removeprefix("tool_") for name in dir(self) if name.startswith("tool_")]
         page = [*names[3:], *self.extra_tools] if params.get("cursor") else names[:3]
         tools = [{"name": name, "description": f"Shows {name}.", "inputSchema": {"type": "object"}} for name in page]
+        if params.get("cursor"):
+            tools += self.many()
         more = {} if params.get("cursor") else {"nextCursor": "rest"}
         say({"id": request, "result": {"tools": tools, **more}})
         if "--restless" in self.flags and params.get("cursor"):
@@ -81,8 +83,22 @@ class Server:
         if "--die-after-ready" in self.flags and params.get("cursor"):
             os._exit(5)
 
+    def many(self) -> list[dict[str, Any]]:
+        """Tools of which there are as many as was asked for; each says which it is."""
+        count = next((int(flag.partition("=")[2]) for flag in self.flags if flag.startswith("--many=")), 0)
+        schema = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
+        about = "Counts {} in the garden."
+        return [
+            {
+                "name": f"many_{number}",
+                "description": about.format("owls" if number == 7 else "ants"),
+                "inputSchema": schema,
+            }
+            for number in range(count)
+        ]
+
     def call(self, request: Any, params: dict[str, Any]) -> None:
-        tool = getattr(self, f"tool_{params['name']}", None)
+        tool = getattr(self, "tool_echo" if params["name"].startswith("many_") else f"tool_{params['name']}", None)
         if tool is None:
             say({"id": request, "error": {"code": -32602, "message": f"no tool {params['name']}"}})
             return

@@ -38,6 +38,11 @@ class OpenAIProcess:
         self._listening.join(PATIENCE_SECONDS)
         return code, taken
 
+    def kill(self) -> None:
+        """End it as `kill -9` does, and hear its last words: nobody may read from a pipe that is being closed."""
+        self.child.kill()
+        self._listening.join(PATIENCE_SECONDS)
+
     def _hear(self) -> None:
         assert self.child.stderr is not None
         self.said.extend(self.child.stderr)
@@ -57,7 +62,11 @@ def openai_process(*arguments: str, environ: Mapping[str, str] | None = None) ->
             found = _READY.match(line)
             assert found, line
             patience.cancel()
-            yield OpenAIProcess(child, found[1])
+            server = OpenAIProcess(child, found[1])
+            try:
+                yield server
+            finally:
+                server.kill()
         finally:
             patience.cancel()
             child.kill()

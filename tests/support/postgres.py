@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -138,6 +138,28 @@ def server() -> Iterator[Postgres]:
             postgres.stop()
         finally:
             shutil.rmtree(directory)
+
+
+_shared: list[tuple[Postgres, ExitStack]] = []
+_users = 0
+
+
+@contextmanager
+def shared_server() -> Iterator[Postgres]:
+    """The one server of this process, for all who ask for one at the same time."""
+    # pytest takes a fixture for another one in each folder that imports it, and each would start a server of its own.
+    global _users
+    if not _shared:
+        with ExitStack() as stack:
+            found = stack.enter_context(server())
+            _shared.append((found, stack.pop_all()))
+    _users += 1
+    try:
+        yield _shared[0][0]
+    finally:
+        _users -= 1
+        if not _users:
+            _shared.pop()[1].close()
 
 
 def _make(programs: Path, directory: Path) -> None:

@@ -37,6 +37,7 @@ from tests.support.provider_streams import (
     openai_text,
     openai_tool_calls,
 )
+from tests.support.responses_streams import responses_sse, responses_text, responses_tool_calls
 from tests.support.stub_server import StubServer
 
 
@@ -88,6 +89,10 @@ class Request:
     def is_anthropic(self) -> bool:
         return self.target.split("?")[0].endswith("/messages")
 
+    @property
+    def is_responses(self) -> bool:
+        return self.target.split("?")[0].endswith("/responses")
+
 
 class Reply:
     """What goes out: a status, headers, and parts. Without a length the body is sent in chunks, one per part."""
@@ -126,6 +131,10 @@ class StubProvider(StubServer):
     def openai(self, chunks: Iterable[Event], *parts: Part, done: bool = True, cut: int = 0) -> None:
         """The next reply: a stream of OpenAI chunks, then the parts."""
         self.play(Reply([openai_sse(chunks, done=done), *parts], cut=cut))
+
+    def responses(self, events: Iterable[Event], *parts: Part, cut: int = 0) -> None:
+        """The next reply: a stream of events of OpenAI's Responses, then the parts."""
+        self.play(Reply([responses_sse(events), *parts], cut=cut))
 
     def raw(self, *parts: Part, status: int = 200, **headers: str) -> None:
         """The next reply: these bytes. Header names have `_` for `-`."""
@@ -223,8 +232,8 @@ def reply_of_script(entry: Mapping[str, Any]) -> Answerer:
     """What one entry of a script plays.
 
     `text` or `tool_calls` ([[name, args], ...]) answer in the format of the request's path; `thinking` goes before a
-    text. `anthropic` and `openai` are lists of events as they are; `json` is a body. With any of them: `status`,
-    `headers`, `cut` (bytes per chunk), `then` ("break" or "hang").
+    text (and, with Responses, before calls). `anthropic` and `openai` are lists of events as they are; `json` is a
+    body. With any of them: `status`, `headers`, `cut` (bytes per chunk), `then` ("break" or "hang").
     """
 
     def answer(request: Request) -> Reply:
@@ -248,9 +257,13 @@ def _scripted_body(entry: Mapping[str, Any], request: Request) -> bytes:
         text = entry.get("text", "")
         if request.is_anthropic:
             return anthropic_sse(anthropic_tool_calls(entry["tool_calls"], text=text))
+        if request.is_responses:
+            return responses_sse(responses_tool_calls(entry["tool_calls"], text=text, reasoning=thinking))
         return openai_sse(openai_tool_calls(entry["tool_calls"], text=text))
     if request.is_anthropic:
         return anthropic_sse(anthropic_text(entry["text"], thinking=thinking))
+    if request.is_responses:
+        return responses_sse(responses_text(entry["text"], reasoning=thinking))
     return openai_sse(openai_text(entry["text"], reasoning=thinking))
 
 

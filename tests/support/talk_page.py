@@ -14,8 +14,8 @@ from tests.support import browser as browsers
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents.external.tryll_talk_options import TalkOptions
 from trunkline.base import asgi
-from trunkline.exchange.console.app import application
-from trunkline.exchange.console.conversation import MAX_READ, Where
+from trunkline.exchange.talk.app import application
+from trunkline.exchange.talk.conversation import MAX_READ, Where
 
 #: On a busy machine its imports alone take seconds.
 START_SECONDS = 60.0

@@ -66,6 +66,11 @@ class TryllProcess:
         self._listening.join(STOP_SECONDS)
         return code, taken
 
+    def kill(self) -> None:
+        """End it as `kill -9` does, and hear its last words: nobody may read from a pipe that is being closed."""
+        self.child.kill()
+        self._listening.join(STOP_SECONDS)
+
     def _hear(self) -> None:
         assert self.child.stderr is not None
         self.said.extend(self.child.stderr)
@@ -87,7 +92,11 @@ def tryll_process(
             found = _READY.match(line)
             assert found, line
             patience.cancel()
-            yield TryllProcess(child, int(found[1]))
+            server = TryllProcess(child, int(found[1]))
+            try:
+                yield server
+            finally:
+                server.kill()
         finally:
             patience.cancel()
             child.kill()

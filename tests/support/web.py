@@ -18,6 +18,7 @@ class Server:
     def __init__(self) -> None:
         self.answers: dict[str, tuple[int, dict[str, str], bytes]] = {}
         self.asked: list[tuple[str, str]] = []
+        self.headers: list[dict[str, str]] = []
         self.posted: list[tuple[dict[str, str], bytes]] = []
         self.released = threading.Event()
         outer = self
@@ -25,7 +26,16 @@ class Server:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 outer.asked.append((self.path, self.headers["Host"]))
+                outer.headers.append({name.lower(): value for name, value in self.headers.items()})
                 if self.path == "/never":
+                    outer.released.wait(SECONDS)
+                    return
+                if self.path == "/endless":
+                    self.send_response(200)
+                    self.send_header("Content-Type", "text/plain")
+                    self.end_headers()
+                    self.wfile.write(outer.answers[self.path][2])
+                    self.wfile.flush()
                     outer.released.wait(SECONDS)
                     return
                 status, headers, data = outer.answers.get(self.path, (404, {}, b""))

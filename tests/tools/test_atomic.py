@@ -41,6 +41,12 @@ def test_new_files_get_the_directories_that_they_need_and_the_usual_mode(tmp_pat
     assert mode_of(path) == 0o640
 
 
+def test_what_is_private_is_made_for_its_user_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "file"
+    assert replace_file(str(path), b"new", nothing, private=True) is True
+    assert [mode_of(place) for place in (path, path.parent, path.parent.parent)] == [0o600, 0o700, 0o700]
+
+
 def test_the_permissions_of_a_file_are_kept(file: Path) -> None:
     file.chmod(0o755)
     assert replace_file(str(file), b"new", nothing) is False

@@ -15,7 +15,7 @@ from tests.base import processes
 from tests.base.processes import exists, is_alive
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.process import spawn
-from trunkline.tools import bash, bash_client
+from trunkline.tools import bash, bash_client, bash_live
 from trunkline.tools.bash import BashTool, find_shell
 from trunkline.tools.bash_output import HEAD_BYTES, TAIL_BYTES
 from trunkline.tools.tool import Interrupted, Tool, ToolOutput
@@ -58,9 +58,11 @@ async def until(condition: Callable[[], object]) -> None:
 def from_its_sign(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The clock of a command begins when it has made the file `up`: what its start takes does not count."""
 
-    async def begin(ending: Coroutine[Any, Any, int], seconds: float, still: Callable[[float], None]) -> int | None:
+    async def begin(
+        ending: Coroutine[Any, Any, int], seconds: float, still: Callable[[float], None], every: float
+    ) -> int | None:
         await until((tmp_path / "up").exists)
-        return await bash_client.finished(ending, seconds, still)
+        return await bash_client.finished(ending, seconds, still, every)
 
     monkeypatch.setattr(bash, "finished", begin)
 
@@ -78,11 +80,11 @@ def read(path: Path) -> str:
 class TestResult:
     async def test_exit_code_and_both_outputs(self, tool: BashTool) -> None:
         output = await run(tool, "echo out; echo err >&2")
-        assert output == ToolOutput("Exit code: 0\nSTDOUT:\nout\n\nSTDERR:\nerr\n")
+        assert output == ToolOutput("Exit code: 0\nSTDOUT:\nout\n\nSTDERR:\nerr\n", foreign=True)
 
     async def test_a_command_that_fails_is_an_error(self, tool: BashTool) -> None:
         output = await run(tool, "echo no >&2; exit 3")
-        assert output == ToolOutput("Exit code: 3\nSTDOUT:\n\nSTDERR:\nno\n", "error")
+        assert output == ToolOutput("Exit code: 3\nSTDOUT:\n\nSTDERR:\nno\n", "error", foreign=True)
 
     async def test_the_command_may_be_called_cmd(self, tool: BashTool) -> None:
         output = await Toolbox([tool]).run("Bash", {"cmd": "echo hi"}, ignore)
@@ -198,7 +200,9 @@ class TestFloods:
 class TestTimeout:
     async def test_what_was_written_before_is_kept(self, tool: BashTool) -> None:
         output = await run(tool, "echo before; echo bad >&2; touch up; sleep 600", timeout=500)
-        assert output == ToolOutput("Command timed out after 500ms\nSTDOUT:\nbefore\n\nSTDERR:\nbad\n", "error")
+        assert output == ToolOutput(
+            "Command timed out after 500ms\nSTDOUT:\nbefore\n\nSTDERR:\nbad\n", "error", foreign=True
+        )
 
     async def test_last_words_are_kept(self, tool: BashTool, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(bash, "GRACE_SECONDS", PATIENCE_SECONDS)
@@ -341,20 +345,30 @@ class TestZombies:
 
 
 class TestReports:
-    async def test_a_long_command_says_that_it_lives_and_what_it_does(
-        self, tool: BashTool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-    ) -> None:
-        monkeypatch.setattr(bash_client, "PROGRESS_SECONDS", 0.1)
+    async def test_what_a_command_prints_is_told_while_it_runs(self, tool: BashTool, tmp_path: Path) -> None:
         said: list[str] = []
 
         def report(line: str) -> None:
             said.append(line)
-            if "step 2" in line:
-                (tmp_path / "go").touch()
+            (tmp_path / f"seen {line}").touch()
 
-        command = "echo step 1; echo step 2 >&2; while [ ! -e go ]; do sleep 0.02; done"
-        await asyncio.wait_for(tool.run({"command": command}, report), PATIENCE_SECONDS)
-        assert re.fullmatch(r"still running after \d+ s: step 2", said[-1])
+        command = 'for n in 1 2; do echo "step $n"; while [ ! -e "seen step $n" ]; do sleep 0.02; done; done'
+        output = await asyncio.wait_for(tool.run({"command": command}, report), PATIENCE_SECONDS)
+        assert said == ["step 1", "step 2"]
+        assert "STDOUT:\nstep 1\nstep 2\n" in output.text
+
+    async def test_a_silent_one_says_that_it_lives(
+        self, tool: BashTool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setattr(bash_live, "SILENT_SECONDS", 0.0)
+        said: list[str] = []
+
+        def report(line: str) -> None:
+            said.append(line)
+            (tmp_path / "go").touch()
+
+        await asyncio.wait_for(tool.run({"command": "until [ -e go ]; do sleep 0.02; done"}, report), PATIENCE_SECONDS)
+        assert re.fullmatch(r"still running after \d+ s", said[0])
 
     async def test_a_quick_one_says_nothing(self, tool: BashTool) -> None:
         said: list[str] = []
@@ -362,7 +376,10 @@ class TestReports:
         assert said == []
 
     def test_signs_of_life_come_before_a_host_gives_up(self) -> None:
-        assert bash_client.PROGRESS_SECONDS <= 10
+        assert max(bash_client.PROGRESS_SECONDS, bash_live.SILENT_SECONDS) <= 10
+
+    def test_output_is_told_within_a_second(self) -> None:
+        assert bash_live.LIVE_SECONDS < 1
 
 
 class TestDescription:

@@ -47,7 +47,7 @@ async def test_a_command_runs_where_its_user_sees_it(tool: BashTool, client: Cli
     terminal = EditorTerminal(command)
     client.use(terminal=terminal)
     CALL_ID.set("call-1")
-    assert await run(tool) == ToolOutput("Exit code: 0\nOUTPUT:\nmade\n", "success")
+    assert await run(tool) == ToolOutput("Exit code: 0\nOUTPUT:\nmade\n", "success", foreign=True)
     ((argv, cwd, env, limit, call_id),) = terminal.created
     assert (argv, cwd, limit, call_id) == (["/bin/sh", "-c", "make"], str(tmp_path), OUTPUT_BYTES, "call-1")
     assert env["PAGER"] == "cat"
@@ -79,7 +79,7 @@ async def test_a_command_is_killed_when_its_time_is_over(tool: BashTool, client:
     command = EditorCommand("so far")
     client.use(terminal=EditorTerminal(command))
     output = await run(tool, timeout=1)
-    assert output == ToolOutput("Command timed out after 1ms\nOUTPUT:\nso far", "error")
+    assert output == ToolOutput("Command timed out after 1ms\nOUTPUT:\nso far", "error", foreign=True)
     assert command.asked == ["wait", "kill", "output", "release"]
 
 

@@ -46,12 +46,6 @@ def test_what_is_not_utf8_is_replaced() -> None:
     assert fed(b"a\xff\xfeb").text() == "a��b"
 
 
-def test_the_last_line_is_the_last_one_with_something_in_it() -> None:
-    assert fed(b"one\ntwo\n\n").last_line() == "two"
-    assert fed(b"10%\r20%\r").last_line() == "20%"
-    assert fed(b"").last_line() == ""
-
-
 @given(st.lists(st.binary(max_size=40)), st.integers(1, 20), st.integers(1, 20))
 def test_nothing_is_invented_and_memory_is_bounded(pieces: list[bytes], head: int, tail: int) -> None:
     kept = HeadAndTail(head, tail)
@@ -72,10 +66,3 @@ def test_valid_text_stays_valid_however_it_is_cut(text: str) -> None:
     kept = fed(text.encode(), head=11, tail=11)
     assert kept.dropped
     assert "�" not in kept.text()
-
-
-def test_the_last_line_does_not_begin_in_the_middle_of_a_word() -> None:
-    """It may be half of a secret, which nobody would recognise."""
-    assert fed(b"x" * 10_000).last_line() == ""
-    assert fed(b"x" * 10_000 + b" words").last_line() == "words"
-    assert fed(b"x" * 10_000 + b"\nlast line\n").last_line() == "last line"

@@ -93,9 +93,9 @@ async def test_a_file_read_through_a_link_may_be_edited_by_its_name(box: Box, tm
 async def test_a_change_while_the_edit_is_on_its_way_is_noticed(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     path = await ready(box, "a", b"one")
 
-    def late(target: str, data: bytes, check: Callable[[], None]) -> bool:
+    def late(target: str, data: bytes, check: Callable[[], None], *, private: bool) -> bool:
         path.write_text("somebody else's")
-        return replace_file(target, data, check)
+        return replace_file(target, data, check, private=private)
 
     monkeypatch.setattr(edit, "replace_file", late)
     text = await box.error("Edit", file_path="a", old_string="one", new_string="two")

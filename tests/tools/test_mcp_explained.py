@@ -57,7 +57,7 @@ def test_an_error_that_quotes_what_it_did_not_understand_is_cleaned_first(before
 @pytest.mark.parametrize("before", [_SHORT_CHARS - 20, _SHORT_CHARS - 40, 0])
 def test_an_address_with_a_token_is_taken_out_before_an_error_is_cut(before: int) -> None:
     url = f"https://h.example/{SECRET}/mcp"
-    transport = HttpTransport(AddMcpServer("x", "sse", url=url), lambda text: text)
+    transport = HttpTransport(AddMcpServer("x", "sse", url=url), Redactor())
     said = transport.explain(OSError("." * before + url))
     assert said.startswith("cannot be reached at https://h.example: ")
     assert not parts_of_it(said)

@@ -78,7 +78,7 @@ async def test_a_call_in_a_forgotten_session_is_made_again_in_a_new_one(
     server = Forgetful(status, {"error": {"code": code, "message": says}})
     with forgetful_server(server) as url:
         await client.connect(AddMcpServer("s", "streamable-http", url=url))
-        assert await client.call("work") == ToolOutput("done")
+        assert await client.call("work") == ToolOutput("done", foreign=True)
         assert server.calls == ["session-1", "session-2"]
         assert "has forgotten our session" in client.problems[0][1]
         await client.servers.close()
@@ -90,7 +90,7 @@ async def test_any_other_refusal_is_told_and_not_repeated(client: Watched, says:
     server = Forgetful(400, {"error": {"code": code, "message": message}})
     with forgetful_server(server) as url:
         await client.connect(AddMcpServer("s", "streamable-http", url=url))
-        assert await client.call("work") == ToolOutput(f"MCP error {code}: {message}", "error")
+        assert await client.call("work") == ToolOutput(f"MCP error {code}: {message}", "error", foreign=True)
         assert server.calls == ["session-1"]
         assert client.problems == []
         await client.servers.close()
@@ -117,7 +117,7 @@ async def test_a_server_that_comes_back_is_connected_to_again(client: Watched, t
         if transport == "sse":
             await until(lambda: len(client.ready) == 2)
         # Streamable HTTP learns of it from the first call, which the new server refuses: so it may be repeated.
-        assert await client.call("add", a=1, b=1) == ToolOutput("2")
+        assert await client.call("add", a=1, b=1) == ToolOutput("2", foreign=True)
         assert [name for name, _ in client.ready] == ["s", "s"]
         assert [name for name, _ in client.problems] == ["s"]
         await client.servers.close()
@@ -152,7 +152,13 @@ async def test_a_cancelled_call_returns_at_once(
 
 @both
 @pytest.mark.parametrize(
-    ("status", "says"), [(401, "needs credentials (HTTP status 401)"), (404, "HTTP status 404"), (503, "503")]
+    ("status", "says"),
+    [
+        (401, "needs a login (HTTP status 401)"),
+        (403, "needs credentials (HTTP status 403)"),
+        (404, "HTTP status 404"),
+        (503, "503"),
+    ],
 )
 async def test_a_status_that_refuses_is_told(client: Watched, transport: HttpTransport, status: int, says: str) -> None:
     with refusing_server(status) as url:

@@ -82,8 +82,8 @@ async def test_one_that_always_fails_is_left_alone_and_its_tools_say_so(
     assert starts.read_text().count("start") == server.MAX_FAILURES
     output = await client.call("echo")
     assert output == ToolOutput(
-        "MCP server `small` failed 8 times in a row and is left alone. Tell the user to check it and to add it "
-        "again, and go on without it.",
+        "MCP server `small` failed 8 times in a row and is left alone. Tell the user to check it and to use "
+        "`/mcp reconnect small`, and go on without it.",
         "error",
     )
 

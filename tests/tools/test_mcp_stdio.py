@@ -113,7 +113,7 @@ class TestFailures:
             assert client.servers.tools == ()
 
     async def test_what_to_do_when_the_first_connect_fails_is_said(self, client: Watched) -> None:
-        with pytest.raises(ToolError, match="It is not tried again: once it is put right, add it again") as caught:
+        with pytest.raises(ToolError, match="once it is put right, use `/mcp reconnect small`") as caught:
             await client.connect(small("--die"))
         assert caught.value.hint
         assert 'env = { GITHUB_TOKEN = "${GITHUB_TOKEN}" }' in caught.value.hint
@@ -164,7 +164,7 @@ class TestFailures:
 class TestCalls:
     async def test_arguments_arrive_and_text_comes_back(self, client: Watched) -> None:
         await client.connect(small())
-        assert await client.call("echo", a=1, b=["é"]) == ToolOutput('{"a": 1, "b": ["\\u00e9"]}')
+        assert await client.call("echo", a=1, b=["é"]) == ToolOutput('{"a": 1, "b": ["\\u00e9"]}', foreign=True)
 
     async def test_all_kinds_of_parts(self, client: Watched) -> None:
         await client.connect(small())
@@ -182,10 +182,10 @@ class TestCalls:
     @pytest.mark.parametrize(
         ("name", "output"),
         [
-            ("fail", ToolOutput("it did not work", "error")),
-            ("structured", ToolOutput('{"answer":42}')),
-            ("empty", ToolOutput("(no output)")),
-            ("surrogate", ToolOutput("half � of a pair")),
+            ("fail", ToolOutput("it did not work", "error", foreign=True)),
+            ("structured", ToolOutput('{"answer":42}', foreign=True)),
+            ("empty", ToolOutput("(no output)", foreign=True)),
+            ("surrogate", ToolOutput("half � of a pair", foreign=True)),
         ],
     )
     async def test_special_answers(self, client: Watched, name: str, output: ToolOutput) -> None:
@@ -194,7 +194,7 @@ class TestCalls:
 
     async def test_lone_surrogates_in_arguments_do_no_harm(self, client: Watched) -> None:
         await client.connect(small())
-        assert await client.call("echo", a="\ud800") == ToolOutput('{"a": "\\ufffd"}')
+        assert await client.call("echo", a="\ud800") == ToolOutput('{"a": "\\ufffd"}', foreign=True)
 
     async def test_an_answer_that_is_not_mcp_is_an_error(self, client: Watched) -> None:
         await client.connect(small())
@@ -206,7 +206,7 @@ class TestCalls:
         await client.connect(small())
         await client.call("grow", name="ghost")
         await until(lambda: "ghost" in client.ready[-1][1])
-        assert await client.call("ghost") == ToolOutput("MCP error -32602: no tool ghost", "error")
+        assert await client.call("ghost") == ToolOutput("MCP error -32602: no tool ghost", "error", foreign=True)
 
     async def test_a_large_answer_arrives_whole(self, client: Watched) -> None:
         await client.connect(small())

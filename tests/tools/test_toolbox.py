@@ -141,6 +141,13 @@ async def test_secrets_are_taken_out_before_anything_is_cut() -> None:
         assert "more" not in output.text
 
 
+async def test_a_redactor_that_learns_its_first_secret_later_is_the_same_one() -> None:
+    redactor = Redactor()
+    box = Toolbox([Fake(ToolOutput(f"it is {SECRET}"))], redactor)
+    redactor.learn([SECRET])
+    assert (await box.run("Fake", {"word": "x"}, ignore)).text == "it is [redacted]"
+
+
 async def test_pictures_for_people_are_not_cut() -> None:
     picture = ToolOutput("ok", shown="x" * 100, output_type="image")
     assert await Toolbox([Fake(picture)]).run("Fake", {"word": "x"}, ignore) == picture

@@ -72,9 +72,9 @@ async def test_a_write_that_is_cancelled_before_it_happens_never_happens(
         gate.wait(PATIENCE_SECONDS)
         return encode(text, parameter)
 
-    def watched(path: str, data: bytes, check: Callable[[], None]) -> bool:
+    def watched(path: str, data: bytes, check: Callable[[], None], *, private: bool) -> bool:
         try:
-            return replace_file(path, data, check)
+            return replace_file(path, data, check, private=private)
         finally:
             left.set()
 

@@ -132,11 +132,13 @@ def test_the_capabilities_that_the_ledger_calls_lost_are_those_that_are_not_anno
         "mcp": "mcp",
         "image_input": "images",
         "effort_levels": "effort_levels",
+        "steering": "steerable",
+        "sandbox": "sandbox",
     }
     assert announced.keys() <= set(messages.Capabilities.__fields__)
     lost = set(core_agent.Capabilities.__fields__) - set(announced.values())
-    assert JSONSTREAM["capabilities"].lost == "resume, voice, steering, and going on with a turn"
-    assert lost == {"resume", "voice", "steerable", "continues"}
+    assert JSONSTREAM["capabilities"].lost == "resume, voice, going on with a turn, and which model and effort hold"
+    assert lost == {"resume", "voice", "continues", "model", "effort"}
 
 
 def ask(world: Served) -> None:

@@ -31,12 +31,13 @@ from trunkline.agents.plain_options import PlainOptions, changed, conversation, 
 from trunkline.agents.streamed import StreamedConversation
 from trunkline.agents.turn_stream import TurnStream
 from trunkline.base import jsontext
-from trunkline.core import faults
+from trunkline.core import fault_kinds
 from trunkline.core.agent import AddHistory, AddMcpServer, Capabilities, Change, Decision, OpenRequest, SetOptions
 from trunkline.core.events import FINISH, Extension, Failed, Notice, TextDelta, ThinkingDelta, TurnEnded, UserMessage
 from trunkline.core.faults import ConfigError, ProviderError, SessionDamaged, Unsupported
 from trunkline.core.usage import Usage
 from trunkline.models import abilities, providers
+from trunkline.models.asking import asked
 from trunkline.models.discover_servers import server_url
 from trunkline.models.here import MOCK
 from trunkline.models.kept import Kept
@@ -221,7 +222,7 @@ class PlainConversation(StreamedConversation):
             self._keep(said)
             raise
         except Exception as error:
-            fault = faults.of(error)
+            fault = fault_kinds.of(error)
             self._keep(said)
             await tell.say(Failed(fault.kind, str(fault), fault.retryable))
             return TurnEnded("error", tell.usage)
@@ -245,7 +246,7 @@ class PlainConversation(StreamedConversation):
             options=options.answer,
         )
         answer: Answer | None = None
-        async with aclosing(self._model.stream(request)) as chunks:
+        async with aclosing(asked(self._model, request)) as chunks:
             async for chunk in chunks:
                 if isinstance(chunk, TextChunk):
                     said.append(chunk.text)

@@ -91,6 +91,8 @@ def make(name: str, options: Mapping[str, Any]) -> Agent:
         ConfigError: there is none, or it lacks what it needs.
     """
     kind, colon, rest = name.partition(":")
+    if kind == _GRAPH and colon:
+        return _graph(rest, options)
     if colon:
         return _FORMS[kind](rest) if kind in _FORMS else _imported(name, kind, rest)
     factory = _FACTORIES.get(name)
@@ -205,7 +207,7 @@ def _playing(spec: str) -> Agent:
     return ScriptedAgent(script.load(os.path.expanduser(spec)))
 
 
-def _graph(spec: str) -> Agent:
+def _graph(spec: str, options: Mapping[str, Any]) -> Agent:
     from trunkline.base.extras import lacking
 
     if not spec:
@@ -216,7 +218,7 @@ def _graph(spec: str) -> Agent:
     try:
         from trunkline.agents.graph.conversation import GraphFileAgent
 
-        return GraphFileAgent.load(spec)
+        return GraphFileAgent.load(spec, models_dir=options.get("models_dir"))
     except ModuleNotFoundError as error:
         if (lacks := lacking(error)) is None:
             raise
@@ -241,7 +243,6 @@ _FORMS: dict[str, Callable[[str], Agent]] = {
     _PROFILE: _profiled,
     _SCRIPT: _playing,
     _SERVER: _served,
-    _GRAPH: _graph,
     _MODEL: _model,
 }
 

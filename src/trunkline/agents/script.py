@@ -214,7 +214,9 @@ def _locate(spec: str) -> str:
 
 
 #: What a script may say of itself: yes or no to each.
-_CAPABILITIES = tuple(name for name in Capabilities.__fields__ if name != "effort_levels")
+_CAPABILITIES = tuple(
+    name for name in Capabilities.__fields__ if name not in ("effort_levels", "sandbox", "model", "effort")
+)
 
 
 def _capabilities(part: Part | None, turns: Iterable[ScriptTurn]) -> Capabilities:

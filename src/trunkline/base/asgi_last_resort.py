@@ -1,7 +1,8 @@
-"""What an ASGI application answers when nobody foresaw what went wrong."""
+"""What an ASGI application answers when nobody foresaw what went wrong, or it has no time left for an answer."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,13 @@ logger = logging.getLogger(__name__)
 
 
 class LastResort:
-    """Answers for what nobody foresaw, and logs it, once. `answer` tells nothing to the other side."""
+    """Answers for what nobody foresaw, and logs it, once. `answer` tells nothing to the other side; `stopping` answers
+    requests that are cut off because the server ends, if given."""
 
-    def __init__(self, app: ASGIApp, answer: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, answer: ASGIApp, stopping: ASGIApp | None = None) -> None:
         self._app = app
         self._answer = answer
+        self._stopping = stopping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
@@ -28,6 +31,12 @@ class LastResort:
 
         try:
             await self._app(scope, receive, watched)
+        except asyncio.CancelledError:
+            # The server ends, and has waited for long enough.
+            if not started and scope["type"] == "http" and self._stopping is not None:
+                await self._stopping(scope, receive, send)
+                return
+            raise
         except Exception as error:
             from starlette.requests import ClientDisconnect
 

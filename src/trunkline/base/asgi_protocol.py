@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from trunkline.base import jsontext
+from trunkline.base.asgi_headers import NO_SNIFFING
 from trunkline.base.asgi_write_now import WRITE_NOW
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ MAX_REST = 256 * 1024 * 1024
 REST_SECONDS = 5.0
 #: When to try again while all connections are at work, in seconds.
 _RETRY_SECONDS = 5
+
+#: What is answered here is the last that is said.
+_HEADERS = {"content-type": "application/json", **NO_SNIFFING, "connection": "close"}
 
 #: Gives the members of the JSON object that tells of a refusal: its status, and why.
 Refusal = Callable[[int, str], Mapping[str, Any]]
@@ -112,8 +116,9 @@ class BoundedHttp(HttpToolsProtocol):
     def _tell(self, status: int, reason: str, message: str) -> None:
         """An answer to what is not a request, the last one."""
         body = jsontext.dumps(self._refusal(status, message))
-        head = f"HTTP/1.1 {status} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
-        self.transport.write(f"{head}connection: close\r\n\r\n".encode() + body)
+        headers = {**_HEADERS, "content-length": len(body)}
+        lines = (f"HTTP/1.1 {status} {reason}", *(f"{name}: {value}" for name, value in headers.items()), "", "")
+        self.transport.write("\r\n".join(lines).encode() + body)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -209,8 +214,8 @@ def _write_now(cycle: RequestResponseCycle, framed: bytes) -> bool:
 
 async def _busy(refusal: Refusal, scope: Any, receive: Any, send: Any) -> None:
     """Answers in the place of the application."""
-    headers = {"content-type": "application/json", "retry-after": str(_RETRY_SECONDS), "connection": "close"}
     body = jsontext.dumps(refusal(503, "Too many connections. Try again later."))
-    raw = [(name.encode(), value.encode()) for name, value in (headers | {"content-length": str(len(body))}).items()]
+    headers = {**_HEADERS, "retry-after": str(_RETRY_SECONDS), "content-length": str(len(body))}
+    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": 503, "headers": raw})
     await send({"type": "http.response.body", "body": body})

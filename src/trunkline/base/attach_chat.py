@@ -49,6 +49,8 @@ class AttachedCommand(Value):
     grant: Mapping[str, Any] | None = None
     options: Mapping[str, Any] | None = None
     history: str | None = None
+    turn: int | None = None
+    """Which one to stop; None: the one in progress, and what waits."""
 
 
 class AttachedReply(Value):

@@ -256,6 +256,9 @@ class _Loader:
     def project(self, name: str, *, foreign: bool = False) -> None:
         """A file in the workspace."""
         path = os.path.join(self._workspace, name)
+        if os.path.isdir(path):
+            # The sandbox of a session that works here has it there, so that no command writes a file of that name.
+            return
         if not self._trusted and os.path.islink(path) and leaves(path, self._workspace):
             self._warnings.append(f"`{path}` is a link that leaves the workspace. Going on without this file.")
             return

@@ -24,12 +24,13 @@ def fewer(ours: int | None, theirs: int) -> int | None:
     return min(ours, theirs)
 
 
-def stricter(words: Sequence[str]) -> Narrowing:
-    """The word that comes first in the list. Where nobody has said one, only the first."""
+def stricter(words: Sequence[str], otherwise: str | None = None) -> Narrowing:
+    """The word that comes first in the list. Where nobody has said one, none behind what then holds, or the first."""
+    holds = words.index(otherwise or words[0])
 
     def narrowed(ours: str | None, theirs: str) -> str | None:
         if ours is None:
-            return theirs if theirs == words[0] else None
+            return theirs if words.index(theirs) <= holds else None
         return min(ours, theirs, key=words.index)
 
     return narrowed
@@ -48,6 +49,11 @@ def within(otherwise: Collection[str] | None = None) -> Narrowing:
         return [name for name in theirs if allowed is None or name in allowed]
 
     return narrowed
+
+
+def joined(ours: Sequence[str] | None, theirs: Sequence[str]) -> list[str]:
+    """Both: each entry of such a list takes something away."""
+    return [*(ours or ()), *theirs]
 
 
 def unless_said(safe: Callable[[Any], bool]) -> Narrowing:

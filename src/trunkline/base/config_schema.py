@@ -12,11 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeAlias
 
-from trunkline.base.config_narrowing import Narrowing, fewer, less, only_off, stricter, unless_said, within
+from trunkline.base.config_narrowing import Narrowing, fewer, joined, less, only_off, stricter, unless_said, within
 from trunkline.base.values import Value
-from trunkline.base.vocabulary import DEFAULT_ALLOW, EFFORTS, MODES
+from trunkline.base.vocabulary import DEFAULT_ALLOW, EFFORTS, MODES, SANDBOX_MODES, STRICTEST_FIRST
 
 ANY = "*"
+#: When hooks are run.
+HOOKS = (
+    "session_start", "session_end", "user_prompt_submit", "pre_tool_use", "post_tool_use", "stop", "pre_compact",
+)  # fmt: skip
 
 
 class Kind(Value):
@@ -42,9 +46,9 @@ class Kind(Value):
 
 
 #: Those that have a section of their own.
-SERVICES = ("bridge", "network", "runner", "tryll")
+SERVICES = ("bridge", "network", "runner", "tryll", "otel")
 #: Those that tell an exchange something.
-EXCHANGE = ("exchange", "agents", "wires", "people")
+EXCHANGE = ("exchange", "agents", "wires", "people", "cluster")
 #: Those that are not the coding agent's.
 OTHERS = (*SERVICES, *EXCHANGE)
 
@@ -73,8 +77,13 @@ def _is_int(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_texts(value: Any) -> bool:
+def is_texts(value: Any) -> bool:
+    """Whether a value of a file is a list of strings."""
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_tables(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
 def _is_pairs(value: Any) -> bool:
@@ -83,6 +92,33 @@ def _is_pairs(value: Any) -> bool:
 
 def _is_text(value: Any, *beginnings: str) -> bool:
     return isinstance(value, str) and value.startswith(beginnings)
+
+
+def _is_login(value: Any) -> bool:
+    kinds: dict[str, type] = {"client_id": str, "client_secret": str, "redirect_uri": str, "scopes": list}
+    return isinstance(value, dict) and all(
+        key in kinds and isinstance(member, kinds[key]) and (key != "scopes" or is_texts(member))
+        for key, member in value.items()
+    )
+
+
+def _redirect_problem(uri: str | None) -> str | None:
+    """What is wrong with the address to which browsers come back."""
+    if uri is None:
+        return None
+    # Hardly ever needed, and an agent's start is short.
+    from urllib.parse import urlsplit
+
+    from trunkline.base.hosts import is_loopback
+
+    try:
+        parts = urlsplit(uri)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port = "", 0
+    if uri.startswith("http://") and is_loopback(host) and ":" not in host and port != 0 and not set(uri) & set("?#@"):
+        return None
+    return "must have an address of this machine as `redirect_uri`, such as http://127.0.0.1:8765/callback"
 
 
 def _goes_down(path: str) -> bool:
@@ -94,7 +130,11 @@ def _goes_down(path: str) -> bool:
 def is_usual_path(path: str) -> bool:
     """Whether a path is one that services of this kind have: a version at most, and what is asked for."""
     *version, _ = path.removeprefix("/").replace("chat/completions", "messages").split("/")
-    return path.endswith(("/chat/completions", "/messages")) and all(map(_is_version, version)) and len(version) < 2
+    return (
+        path.endswith(("/chat/completions", "/messages", "/responses"))
+        and all(map(_is_version, version))
+        and len(version) < 2
+    )
 
 
 def _is_version(part: str) -> bool:
@@ -109,7 +149,8 @@ COUNT = Kind("a whole number from 1 on", lambda value: _is_int(value) and value 
 LIMIT = Kind("a whole number; 0 for no limit", lambda value: _is_int(value) and value >= 0)
 PERCENT = Kind("a number between 1 and 100", lambda value: _is_number(value) and 1 <= value <= 100)
 PRICE = Kind("a number of dollars, not negative", lambda value: _is_number(value) and 0 <= value < float("inf"))
-TEXTS = Kind("a list of strings", _is_texts)
+TEXTS = Kind("a list of strings", is_texts)
+TABLES = Kind("a list of tables", _is_tables)
 PAIRS = Kind("a table of strings", _is_pairs)
 ANYTHING = Kind("anything", lambda value: True)
 URL = Kind("a URL that begins with http:// or https://", lambda value: _is_text(value, "http://", "https://"))
@@ -120,8 +161,16 @@ API_PATH = Kind(
 )
 
 MODE = one_of(*MODES)
+SANDBOX = one_of(*SANDBOX_MODES)
 EFFORT = one_of(*EFFORTS)
+ENGINE = one_of("searxng", "brave", "tavily")
 TRANSPORT = one_of("stdio", "sse", "streamable-http", "streamable_http")
+#: How somebody logs in to an MCP server.
+OAUTH = Kind(
+    "true, false, or a table with `client_id`, `client_secret`, `scopes` and `redirect_uri`",
+    lambda value: isinstance(value, bool) or _is_login(value),
+    slip=lambda value: None if isinstance(value, bool) else _redirect_problem(value.get("redirect_uri")),
+)
 
 #: What a request to a model may be told.
 _ASKING: dict[str, Kind | Schema] = {
@@ -144,10 +193,11 @@ _REACHING: dict[str, Kind | Schema] = {
     "credentials": TEXT,
 }
 #: How a provider differs from the rest of its kind. Which keys there are is known to those who speak to it. Hosts made
-#: for aionrs write two of them into a workspace; they lead nowhere that the address does not.
+#: for aionrs write three of them into a workspace; they lead nowhere that the address does not.
 _COMPAT: Schema = {
     "api_path": API_PATH.narrowing(unless_said(is_usual_path)),
     "max_tokens_field": ANYTHING.narrowing(unless_said(lambda name: name in ("max_tokens", "max_completion_tokens"))),
+    "openai_api_mode": ANYTHING.narrowing(unless_said(lambda mode: mode in ("responses", "chat_completions"))),
     ANY: ANYTHING,
 }
 #: What an agent is told.
@@ -156,7 +206,8 @@ _BEHAVING: dict[str, Kind | Schema] = {
     "max_turns": LIMIT.narrowing(fewer),
     # A project's words for the model go into its AGENTS.md.
     "system_prompt": TEXT,
-    "mode": MODE.narrowing(stricter(MODES)),
+    "mode": MODE.narrowing(stricter(STRICTEST_FIRST, "default")),
+    "output_style": TEXT,
 }
 
 SCHEMA: Schema = {
@@ -191,10 +242,19 @@ SCHEMA: Schema = {
                     "url": TEXT,
                     "headers": PAIRS,
                     "enabled": SWITCH.narrowing(only_off),
+                    "startup_timeout_ms": COUNT,
+                    "deferred": SWITCH,
+                    "oauth": OAUTH,
                 }
             )
         }
     },
+    # Rules of all files join. What a workspace that nobody trusts asks or denies makes nothing possible.
+    "permissions": {"allow": TEXTS, "ask": TEXTS.narrowing(joined), "deny": TEXTS.narrowing(joined)},
+    "hooks": dict.fromkeys(HOOKS, TABLES),
+    "web": {"allow_private": SWITCH, "search": {"engine": ENGINE, "url": URL, "api_key": TEXT, "api_key_env": TEXT}},
+    "sandbox": {"mode": SANDBOX.narrowing(stricter(SANDBOX_MODES, "off")), "network": TEXTS.narrowing(within(()))},
+    "lsp": {ANY: WholeTable({"command": ANYTHING, "extensions": TEXTS, "root": TEXT, "enabled": SWITCH})},
     "session": {"enabled": SWITCH.narrowing(only_off)},
     "compact": {"enabled": SWITCH, "context_window": COUNT, "threshold_pct": PERCENT},
     "prices": {ANY: WholeTable(dict.fromkeys(("input", "output", "cache_read", "cache_write"), PRICE))},

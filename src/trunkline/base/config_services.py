@@ -1,4 +1,4 @@
-"""Which keys the sections of the services may have: `[bridge]`, `[network]`, `[runner]`, `[tryll]`.
+"""Which keys the sections of the services may have: `[bridge]`, `[network]`, `[runner]`, `[tryll]`, and `[otel]`.
 
 Every key is a `Setting`: besides what may stand there, it says what holds if nobody says anything, which flag and which
 variable say the same, and what it is for. `config_settled` finds out what holds.
@@ -15,8 +15,20 @@ from trunkline.base import config_addresses as addresses
 from trunkline.base.chat_platforms import PLATFORMS, wrong_sender
 from trunkline.base.config_narrowing import less, only_off, stricter, within
 from trunkline.base.config_runner import AGENT
-from trunkline.base.config_schema import ANY, COUNT, SERVICES, SWITCH, TEXT, TEXTS, Kind, Schema, WholeTable, one_of
-from trunkline.base.vocabulary import MODES
+from trunkline.base.config_schema import (
+    ANY,
+    COUNT,
+    SERVICES,
+    SWITCH,
+    TEXT,
+    TEXTS,
+    URL,
+    Kind,
+    Schema,
+    WholeTable,
+    one_of,
+)
+from trunkline.base.vocabulary import MODES, STRICTEST_FIRST
 
 #: How much of what is going on people want to see; the one that shows least first.
 VERBOSITIES = ("quiet", "normal", "verbose")
@@ -133,7 +145,9 @@ _BRIDGE: Schema = {
     "allow": _setting(SENDERS, "who is let in: `PLATFORM:ID`, or `*`", [], otherwise="nobody", flag="--allow"),
     "approvers": _setting(SENDERS, "who may answer approval requests", [], otherwise="everyone who is let in"),
     "workspace": _setting(TEXT, "where agents work", flag="--workspace", otherwise="the current directory"),
-    "mode": _setting(one_of(*MODES).narrowing(stricter(MODES)), "what agents may do without asking", "default"),
+    "mode": _setting(
+        one_of(*MODES).narrowing(stricter(STRICTEST_FIRST, "default")), "what agents may do without asking", "default"
+    ),
     "instructions": _setting(TEXT, "instructions for the agent, sent before the first message"),
     "verbosity": _setting(
         one_of(*VERBOSITIES).narrowing(stricter(VERBOSITIES)), "how much is shown in addition to the answer", "normal"
@@ -202,6 +216,9 @@ _NETWORK: Schema = {
 
 _RUNNER: Schema = {
     "agents": {ANY: WholeTable(AGENT)},
+    "db": _setting(
+        TEXT, "a `postgresql://...` that launchers share their agents in", flag="--db", otherwise="files of this home"
+    ),
     "listen": _setting(LISTEN, "the address to listen on, on this machine only", "127.0.0.1:4318", flag="--listen"),
     "secret": _setting(
         TEXT, "the secret that callers must send", flag="--secret", variable="RUNNER_LAUNCHER_SECRET", secret=True
@@ -231,7 +248,10 @@ _TRYLL: Schema = {
     "agents": _setting(TEXTS, "agents that clients may use as models", [], otherwise="`echo`", flag="--agent"),
     "workspace": _setting(PATH, "where these agents work", otherwise="the current directory", flag="--workspace"),
     "mode": _setting(
-        one_of(*MODES).narrowing(stricter(MODES)), "what these agents may do without asking", "default", flag="--mode"
+        one_of(*MODES).narrowing(stricter(STRICTEST_FIRST, "default")),
+        "what these agents may do without asking",
+        "default",
+        flag="--mode",
     ),
     "allow": _setting(
         TEXTS.narrowing(within()), "tools that these agents may use in any mode", [], otherwise="none", flag="--allow"
@@ -239,6 +259,17 @@ _TRYLL: Schema = {
     "sessions": _setting(SWITCH.narrowing(only_off), "save every conversation as a session", False, flag="--sessions"),
     "log_level": _setting(one_of(*LOG_LEVELS), "how much is logged", "warning", flag="--log-level"),
     "log_file": _setting(PATH, "where the log goes", otherwise="standard error", flag="--log-file"),
+}
+
+
+_OTEL: Schema = {
+    "endpoint": _setting(
+        URL,
+        "the OTLP receiver that traces go to, over HTTP; `/v1/traces` is added to it",
+        otherwise="no traces",
+        variable="OTEL_EXPORTER_OTLP_ENDPOINT",
+    ),
+    "service_name": _setting(TEXT, "what this service is called there", "trunkline", variable="OTEL_SERVICE_NAME"),
 }
 
 
@@ -253,7 +284,8 @@ def _named(section: str, schema: Schema) -> Schema:
 
 
 SECTIONS: Mapping[str, Schema] = {
-    name: _named(name, schema) for name, schema in zip(SERVICES, (_BRIDGE, _NETWORK, _RUNNER, _TRYLL), strict=True)
+    name: _named(name, schema)
+    for name, schema in zip(SERVICES, (_BRIDGE, _NETWORK, _RUNNER, _TRYLL, _OTEL), strict=True)
 }
 
 

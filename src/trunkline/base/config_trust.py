@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trunkline.base.config_schema import ANY, OTHERS, SCHEMA, Keys, Kind, Schema
+from trunkline.base.paths import is_within
 
 
 def restrict(table: Mapping[str, Any], schema: Schema = SCHEMA) -> tuple[dict[str, Any], tuple[Keys, ...]]:
@@ -45,15 +46,11 @@ def is_trusted(workspace: str, trusted: Iterable[str]) -> bool:
     for entry in trusted:
         place = os.path.expanduser(entry)
         # A relative entry would mean another directory each time.
-        if os.path.isabs(place) and _holds(os.path.realpath(place), here):
+        if os.path.isabs(place) and is_within(here, os.path.realpath(place)):
             return True
     return False
 
 
-def _holds(place: str, path: str) -> bool:
-    return path == place or path.startswith(place.rstrip(os.sep) + os.sep)
-
-
 def leaves(path: str, workspace: str) -> bool:
     """Whether a file of a workspace is a link to something that does not lie in it."""
-    return not _holds(os.path.realpath(workspace), os.path.realpath(path))
+    return not is_within(os.path.realpath(path), os.path.realpath(workspace))

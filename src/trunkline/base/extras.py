@@ -26,6 +26,8 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "exchange": ("httptools", "mcp", "starlette", "uvicorn", "websockets"),
     "runner": ("eth_abi", "eth_account", "httptools", "json_repair", "keyring", "starlette", "uvicorn"),
     "postgres": ("psycopg",),
+    "cluster": ("nats",),
+    "otel": ("opentelemetry",),
     "chain": ("eth",),
     "up": ("websockets",),
 }

@@ -31,17 +31,20 @@ def operation(
     Args:
         query: what each parameter after the `?` is: its schema, and whatever else is to be said of it.
         answer: the schema of what comes with `status`. Its `contentMediaType` is that of the answer; JSON without one.
+            One that comes in several forms has an `anyOf` of those.
         refusals: the statuses that come with an error instead.
         more: other members, such as its summary.
     """
-    schema = dict(answer)
-    media_type = schema.pop("contentMediaType", JSON)
+    content = {}
+    for form in answer.get("anyOf", [answer]):
+        schema = dict(form)
+        content[schema.pop("contentMediaType", JSON)] = {"schema": schema}
     in_path = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in _PARAMETER.findall(path)
     ]
     in_query = [{"name": name, "in": "query", "required": False, **about} for name, about in query.items()]
-    success = {"description": "Done", "content": {media_type: {"schema": schema}}}
+    success = {"description": "Done", "content": content}
     made: dict[str, Any] = {
         "operationId": "_".join([method.lower(), *re.findall(r"\w+", path.removeprefix("/api"))]),
         **more,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from trunkline.base.asgi_headers import NO_SNIFFING
+
 if TYPE_CHECKING:
     from jinja2 import Environment
     from starlette.responses import Response
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 #: What every page is sent with: it is what it says it is, and nobody else's page holds it in a frame or a window.
 HEADERS = {
-    "X-Content-Type-Options": "nosniff",
+    **NO_SNIFFING,
     "X-Frame-Options": "DENY",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "same-origin",
@@ -52,17 +54,18 @@ def static(package: str) -> StaticFiles:
     return Files(packages=[(package, "static"), ("trunkline.base", "static")])
 
 
-def policy(*connect: str, forms: bool = False) -> str:
+def policy(*connect: str, forms: bool = False, pictures: bool = False) -> str:
     """What a browser may do on behalf of a page: everything comes from here, and nothing is inline.
 
-    `connect`: whom its scripts may talk to besides. `forms`: whether it may send forms, to its own server.
+    `connect`: whom its scripts may talk to besides. `forms`: whether it may send forms, to its own server. `pictures`:
+    whether its scripts may show pictures that they have made or were given.
     """
     return "; ".join(
         (
             "default-src 'none'",
             "script-src 'self'",
             "style-src 'self'",
-            "img-src 'self'",
+            "img-src 'self' data: blob:" if pictures else "img-src 'self'",
             " ".join(("connect-src 'self'", *connect)),
             "form-action 'self'" if forms else "form-action 'none'",
             "base-uri 'none'",

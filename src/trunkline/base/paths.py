@@ -15,12 +15,16 @@ Nothing here makes a directory except `ensure_dir`. What cannot be used there is
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 
 #: What is kept here is the user's alone.
 PRIVATE_DIR = 0o700
 
 _NAME = "trunkline"
+#: The longest name of a directory that all disks take is 255 bytes.
+_MOST_NAME = 100
+_HASH_CHARS = 12
 
 
 class HomeUnknown(OSError):
@@ -46,6 +50,22 @@ def config_dir(environ: Mapping[str, str] = os.environ) -> str:
 def cache_dir(environ: Mapping[str, str] = os.environ) -> str:
     """What can be fetched again: weights, browsers."""
     return _own("TRUNKLINE_CACHE", environ) or _xdg("XDG_CACHE_HOME", ".cache", environ)
+
+
+def project(path: str) -> str:
+    """A directory's path as a name: `/home/ada/tool` is `home-ada-tool`. Different paths have different names."""
+    name = re.sub(r"[^A-Za-z0-9]", "-", path).strip("-")
+    if re.fullmatch(r"(/[A-Za-z0-9]+)+", path) and len(name) <= _MOST_NAME:
+        return name
+    import hashlib  # a start is short, and this is seldom needed
+
+    digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:_HASH_CHARS]
+    return f"{name[-_MOST_NAME:].strip('-') or 'root'}-{digest}"
+
+
+def is_within(path: str, folder: str) -> bool:
+    """Whether a path is a folder or below it. Both are absolute, and are compared as they are written."""
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def homely(place: str) -> str:

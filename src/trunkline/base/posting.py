@@ -75,6 +75,9 @@ class Poster(Protocol):
             ConnectionFailed: there is no answer.
         """
 
+    async def get(self, url: str, headers: Mapping[str, str], *, connect: float) -> Response:
+        """Ask for what is at an address. As `post`."""
+
     async def close(self) -> None:
         """Close all connections."""
 
@@ -99,12 +102,20 @@ class _ByLibrary:
         self._client = client
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes, *, connect: float) -> Response:
+        return await self._sent("POST", url, headers, body, connect)
+
+    async def get(self, url: str, headers: Mapping[str, str], *, connect: float) -> Response:
+        return await self._sent("GET", url, headers, None, connect)
+
+    async def _sent(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, connect: float
+    ) -> Response:
         import httpx
 
         timeout = httpx.Timeout(self._client.timeout)
         timeout.connect = connect
         try:
-            request = self._client.build_request("POST", url, content=body, headers=dict(headers), timeout=timeout)
+            request = self._client.build_request(method, url, content=body, headers=dict(headers), timeout=timeout)
         except httpx.InvalidURL as error:
             raise ValueError(str(error)) from None
         try:

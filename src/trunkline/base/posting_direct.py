@@ -1,6 +1,7 @@
 """Questions over HTTP/1.1, straight to the server: sockets and TLS by asyncio, what goes over them by `h11`.
 
-A connection whose answer was read to its end is kept for the next question; any other is cut off.
+A connection whose answer was read to its end is kept for the next question; any other is cut off. A question for which
+a kept one turns out to be closed, with no answer begun, is asked on a new one.
 """
 
 from __future__ import annotations
@@ -56,13 +57,29 @@ class Direct:
         self._idle: list[_Connection] = []
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes, *, connect: float) -> _Answer:
+        return await self._asked("POST", url, {**headers, "content-length": str(len(body))}, body, connect)
+
+    async def get(self, url: str, headers: Mapping[str, str], *, connect: float) -> _Answer:
+        return await self._asked("GET", url, headers, b"", connect)
+
+    async def _asked(self, method: str, url: str, headers: Mapping[str, str], body: bytes, connect: float) -> _Answer:
         place, target, own = _split(url)
         sent = {**own, "accept": "*/*", "accept-encoding": "identity", "user-agent": http.user_agent()}
         sent |= {name.lower(): value for name, value in headers.items()}
-        sent["content-length"] = str(len(body))
-        connection = self._kept(place) or await self._connected(place, connect)
+        if (kept := self._kept(place)) is not None:
+            try:
+                return await self._exchanged(kept, method, target, sent, body)
+            except ConnectionFailed as error:
+                # The server has closed it while the question was on its way: that says nothing of a new one.
+                if error.failure != "lost":
+                    raise
+        return await self._exchanged(await self._connected(place, connect), method, target, sent, body)
+
+    async def _exchanged(
+        self, connection: _Connection, method: str, target: str, headers: Mapping[str, str], body: bytes
+    ) -> _Answer:
         try:
-            await connection.send(target, sent, body)
+            await connection.send(method, target, headers, body)
             head = await connection.head()
         except BaseException:
             connection.cut()
@@ -105,7 +122,9 @@ class Direct:
                     place.port,
                     ssl=self._trusted if secure else None,
                     server_hostname=place.host if secure else None,
-                    happy_eyeballs_delay=NEXT_ADDRESS_SECONDS,
+                    # What is an address has no second one, and asyncio's race forgets to close what it has made when
+                    # somebody gives up in that very moment.
+                    happy_eyeballs_delay=None if _is_address(place.host) else NEXT_ADDRESS_SECONDS,
                 )
         except TimeoutError:
             raise ConnectionFailed("late", str(place)) from None
@@ -140,10 +159,10 @@ class _Connection:
         self._since = 0.0
         """Since when it waits for its next question."""
 
-    async def send(self, target: str, headers: Mapping[str, str], body: bytes) -> None:
+    async def send(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> None:
         """Send a request. That nobody reads it to its end shows in the answer, which may say why."""
         try:
-            request = h11.Request(method="POST", target=target, headers=list(headers.items()))
+            request = h11.Request(method=method, target=target, headers=list(headers.items()))
             head = self._state.send(request) or b""
             # h11 counts what is sent; it is not copied.
             self._state.send_with_data_passthrough(h11.Data(data=body))
@@ -269,6 +288,11 @@ def _split(url: str) -> tuple[_Place, str, dict[str, str]]:
         headers["authorization"] = f"Basic {b64encode(user.encode()).decode()}"
     target = quote(parts.path or "/", safe=_SAFE) + (f"?{quote(parts.query, safe=_SAFE)}" if parts.query else "")
     return place, target, headers
+
+
+def _is_address(host: str) -> bool:
+    """Whether it is no name, and so stands for itself alone."""
+    return ":" in host or host.replace(".", "").isdigit()
 
 
 def _reason(error: Exception) -> str:

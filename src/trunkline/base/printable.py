@@ -15,9 +15,10 @@ _TURNS = "\u202a-\u202e\u2066-\u2069"
 #: Marks that are as invisible letters of one direction. Texts in Arabic and Hebrew have them at their punctuation.
 _MARKS = "\u061c\u200e\u200f"
 
-_UNPRINTABLE = re.compile(f"[{_CONTROLS}]")
-_SHOWN = re.compile(f"[{_CONTROLS}{_TURNS}{_MARKS}]")
-_DIRECTIONS = re.compile(f"[{_TURNS}{_MARKS}]")
+# Compiled when first needed: every start of a process would wait for it.
+_UNPRINTABLE = f"[{_CONTROLS}]"
+_SHOWN = f"[{_CONTROLS}{_TURNS}{_MARKS}]"
+_DIRECTIONS = f"[{_TURNS}{_MARKS}]"
 
 
 def printable(text: str) -> str:
@@ -26,7 +27,7 @@ def printable(text: str) -> str:
     So is what turns the direction of writing. The marks that only nudge it are left out: a text that has them rightly
     is easier to read without them than with their escapes.
     """
-    return _SHOWN.sub(_escaped, text)
+    return re.sub(_SHOWN, _escaped, text)
 
 
 def printable_line(text: str) -> str:
@@ -43,12 +44,12 @@ def without_controls(text: str, mark: str = "") -> str:
 
     What turns the direction of writing stays, too: whoever shows the text to people may know what to do with it.
     """
-    return _UNPRINTABLE.sub(mark, text)
+    return re.sub(_UNPRINTABLE, mark, text)
 
 
 def without_directions(text: str) -> str:
     """The text without anything that turns the direction of writing, for whoever shows it to people as it is."""
-    return _DIRECTIONS.sub("", text)
+    return re.sub(_DIRECTIONS, "", text)
 
 
 def _escaped(found: re.Match[str]) -> str:

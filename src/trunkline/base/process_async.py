@@ -107,10 +107,17 @@ class AsyncChild:
         """Standard error as it comes; empty at its end. One reader at a time."""
         return await self._stderr.read()
 
-    def keep_stderr_tail(self, limit: int = TAIL_BYTES) -> StderrTail:
-        """Read standard error in the background and keep its end for messages."""
+    def keep_stderr_tail(
+        self, limit: int = TAIL_BYTES, also: Callable[[bytes], None] = lambda data: None
+    ) -> StderrTail:
+        """Read standard error in the background and keep its end for messages; `also` is given all of it."""
         tail = StderrTail(limit)
-        self._stderr.feed_to(tail.feed)
+
+        def feed(data: bytes) -> None:
+            tail.feed(data)
+            also(data)
+
+        self._stderr.feed_to(feed)
         return tail
 
     def write(self, data: bytes) -> None:

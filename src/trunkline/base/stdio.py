@@ -233,7 +233,8 @@ class Writer:
         if self._pending:
             self._empty.clear()
             try:
-                await asyncio.wait_for(self._empty.wait(), LAST_WRITE_SECONDS)
+                async with asyncio.timeout(LAST_WRITE_SECONDS):
+                    await self._empty.wait()
             except TimeoutError:
                 logger.warning("%d bytes of output were not read", len(self._pending))
         self._break()

@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-#: How much is approved unasked, the strictest first.
-Mode = Literal["default", "auto_edit", "yolo"]
-MODES: tuple[Mode, ...] = ("default", "auto_edit", "yolo")
+#: How much is approved unasked. In `plan` nothing is: what would change something is not done at all.
+Mode = Literal["default", "auto_edit", "yolo", "plan"]
+MODES: tuple[Mode, ...] = ("default", "auto_edit", "yolo", "plan")
+STRICTEST_FIRST: tuple[Mode, ...] = ("plan", "default", "auto_edit", "yolo")
+#: The tool with which an agent shows its plan, in order to leave the mode `plan`.
+EXIT_PLAN = "ExitPlanMode"
+
+#: What the coding agent's own tools are called, also those that it does not always have: a server's tool must not pass
+#: for one of them, nor be allowed by its name.
+OWN_TOOLS = (
+    "Bash", "BashOutput", "Edit", "EnterPlanMode", "ExitPlanMode", "Glob", "Grep", "KillBash", "NotebookEdit", "Read",
+    "Skill", "Spawn", "TodoWrite", "ToolSearch", "WebFetch", "WebSearch", "Write",
+)  # fmt: skip
+
+#: Whether commands are fenced in: always, where the kernel can do it, or not.
+SANDBOX_MODES = ("on", "auto", "off")
 
 #: How hard a model may be told to try, the least first.
 EFFORTS = ("low", "medium", "high")

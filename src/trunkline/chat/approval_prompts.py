@@ -21,7 +21,7 @@ from trunkline.chat.plain import inline, span
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.events import ToolRequested
 from trunkline.core.faults import ConfigError, UnknownCall
-from trunkline.core.grants import grant_for
+from trunkline.core.grants import grant_for, may_last
 
 logger = logging.getLogger(__name__)
 
@@ -217,7 +217,7 @@ class ApprovalPrompts:
 
 
 def _yes(always: bool, asked: PendingApproval, who: str) -> tuple[Decision, str]:
-    if always:
+    if always and may_last(asked.request):
         return Approve("always"), f"Approved by {who}, and for this session {grant_for(asked.request, narrow=False)}"
     return Approve(), f"Approved by {who}"
 

@@ -16,6 +16,7 @@ from trunkline.chat.commands import CommandRefused
 from trunkline.chat.plain import block, inline, span
 from trunkline.chat.platform import Button
 from trunkline.core.events import ToolRequested
+from trunkline.core.grants import may_last
 from trunkline.core.guarded import beyond
 from trunkline.core.preview import WHOLE, Preview, PreviewSize, plain, preview, said_of
 
@@ -157,9 +158,11 @@ class Approvals:
 
 def buttons(asked: PendingApproval) -> tuple[Button, ...]:
     """What can be pressed under a question."""
-    where = ", outside too" if asked.request.outside else ""
-    always = f"Always ({asked.request.category}{where})"
-    labels = {"approve": "Approve", "always": always, "deny": "Deny"}
+    labels = {"approve": "Approve"}
+    if may_last(asked.request):
+        where = ", outside too" if asked.request.outside else ""
+        labels["always"] = f"Always ({asked.request.category}{where})"
+    labels["deny"] = "Deny"
     if asked.is_cut:
         labels["show"] = "Show all"
     return tuple(Button(label, f"{action}:{asked.number}:{asked.token}") for action, label in labels.items())
@@ -180,7 +183,7 @@ def question(asked: PendingApproval, seconds: float) -> str:
     number = asked.number
     lines = [f"**Approval {number}**: the agent wants to use `{inline(asked.request.name)}`", asked.what]
     if asked.request.outside:
-        lines.append(f"It reaches {beyond(asked.request.args)}.")
+        lines.append(f"It reaches {beyond(asked.request.category, asked.request.args)}.")
     if asked.is_cut:
         lines.append(f"`/show {number}` shows all of it.")
     end = "." if isinf(seconds) else f"; without an answer it is denied in {span(seconds)}."

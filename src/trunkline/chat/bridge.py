@@ -136,6 +136,9 @@ class Bridge:
         A caller in a hurry may cancel it: it lets go all the same.
         """
         conversations = tuple(self._conversations.values())
+        if self._store.database.lost:
+            # What is to be sent or changed, another machine may do.
+            self.outbox.stop()
         try:
             await asyncio.gather(*(conversation.close(why) for conversation in conversations))
             if not await self.outbox.drained(drain_seconds):
@@ -241,7 +244,7 @@ class Bridge:
         conversation.asked_again(old, item.message, self._who(item))
 
     def _answer(self, item: Pressed, press: Press) -> None:
-        if not self._senders.may_approve(self._context.sender(item)):
+        if not self._context.may_approve(item):
             self._tell_presser(item, NOT_AN_APPROVER)
             return
         try:

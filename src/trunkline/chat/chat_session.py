@@ -21,7 +21,6 @@ from trunkline.chat.plain import inline
 from trunkline.core.agent import Decision
 from trunkline.core.faults import Fault, UnknownCall
 from trunkline.core.session import Session
-from trunkline.core.turns import State
 
 logger = logging.getLogger(__name__)
 
@@ -81,8 +80,8 @@ class ChatSession:
             ConfigError: it cannot be had.
         """
         async with self._opening:
-            if self.session is not None and self.session.status is State.CLOSED:
-                # It was removed by somebody else.
+            if self.session is not None and self.session.is_closing:
+                # Somebody else has removed it, or it is another node's.
                 await self._close()
             if self.session is None:
                 self.session, self._news = await self._open()

@@ -43,6 +43,10 @@ class BridgeContext(Value):
         """Who that is in a session that others share; nobody in one that the chat has for itself."""
         return self.sender(item) if self.opener.shares else ""
 
+    def may_approve(self, item: Inbound | Pressed) -> bool:
+        """Whether they may answer what an agent asks."""
+        return self.senders.may_approve(self.sender(item))
+
     def allowed(self, item: Inbound | Pressed) -> bool:
         """Whether they are let in."""
         return self.senders.allowed(self.sender(item))

@@ -21,7 +21,7 @@ from trunkline.chat.chat_session import ChatSession
 from trunkline.chat.context import BridgeContext
 from trunkline.chat.delivery.backoff import lasting
 from trunkline.chat.delivery.outbox import Posting
-from trunkline.chat.delivery.store import Note
+from trunkline.chat.delivery.store import ChatStoreLost, Note
 from trunkline.chat.message_queue import MessageQueue
 from trunkline.chat.platform import Inbound, SendFailed
 from trunkline.chat.retry import CannotRetry, RetryTarget
@@ -235,6 +235,10 @@ class ChatConversation:
                 break
             try:
                 await self._answer(note)
+            except ChatStoreLost as lost:
+                # The next run of the bridge takes up this message and those behind it, here or on another machine.
+                logger.info("the conversation is left: %s", lost)
+                return
             except Exception:
                 # A defect of ours. Those who wait behind this message must not wait for ever.
                 logger.exception("a message has no end")

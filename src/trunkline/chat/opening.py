@@ -22,6 +22,7 @@ from trunkline.core.faults import ConfigError
 from trunkline.core.ids import new_id
 from trunkline.core.log import SessionStore
 from trunkline.core.redaction import Redaction
+from trunkline.core.rules import NO_RULES
 from trunkline.core.session import Session
 from trunkline.wires.agentproc.profile import Profile
 
@@ -144,7 +145,8 @@ class Opener:
         # An agent's own `auto_approve` is not followed: it was said about a terminal whose user is the owner.
         own = getattr(agent, "settings", None)
         allowed = getattr(own, "allow", None)
-        return Policy(self.settings.mode, allow=DEFAULT_ALLOW if allowed is None else allowed)
+        rules = getattr(own, "permissions", NO_RULES)
+        return Policy(self.settings.mode, allow=DEFAULT_ALLOW if allowed is None else allowed, rules=rules)
 
     def _secrets(self, agent: Agent) -> Redactor:
         """What must not be shown: an agent's own redactor also knows the secrets of its configuration."""

@@ -193,3 +193,33 @@ MakePlatform: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, str], Callab
 def nobody(id: str) -> bool:
     """Nobody is let in."""
     return False
+
+
+class StateShelf(Protocol):
+    """Where a platform keeps what it needs to go on where it was."""
+
+    def recall(self) -> bytes:
+        """What was kept last; nothing at first.
+
+        Raises:
+            Fault: it cannot be read now.
+        """
+
+    def remember(self, state: bytes) -> None:
+        """Keep this instead.
+
+        Raises:
+            Fault: it cannot be written now.
+        """
+
+
+@runtime_checkable
+class KeepsState(Protocol):
+    """A platform that keeps something between two runs: beside the bridge's own memory, where machines share that."""
+
+    def keep_state_in(self, shelf: StateShelf) -> None:
+        """Keep it there, and not where the settings say. Before `open`.
+
+        Raises:
+            Fault: it cannot be read now.
+        """

@@ -13,6 +13,7 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
+from trunkline.base import backoff
 from trunkline.chat import attachments
 from trunkline.chat.approval_prompts import ApprovalPrompts
 from trunkline.chat.attachments import OutgoingFile
@@ -22,13 +23,14 @@ from trunkline.chat.commands import for_agent
 from trunkline.chat.context import BridgeContext
 from trunkline.chat.delivery.answer import StreamedAnswer
 from trunkline.chat.delivery.backoff import lasting
-from trunkline.chat.delivery.store import KeptChat, Note
+from trunkline.chat.delivery.store import ChatStoreLost, KeptChat, Note
 from trunkline.chat.plain import inline, sentence
 from trunkline.chat.platform import SendFailed
 from trunkline.chat.turn_view import STOPPED, TurnView, begins
 from trunkline.core.events import Envelope, TurnEnded, UserMessage
-from trunkline.core.faults import ConfigError
+from trunkline.core.faults import ConfigError, Fault, Forbidden, MayBeDone, StoreUnavailable
 from trunkline.core.session import Session
+from trunkline.store.database import DatabaseError
 from trunkline.wires.agentproc.streams import is_dead_session
 
 T = TypeVar("T")
@@ -36,6 +38,11 @@ T = TypeVar("T")
 # Words that say of a session, which is named beside them, that it is not there.
 _NOT_THERE = re.compile(r"not found|unknown|invalid|expired|not exist|n't exist|no such|no longer", re.IGNORECASE)
 
+
+#: What no turn is called.
+NO_TURN = -1
+#: How often a session is looked for that moves between nodes, which takes seconds.
+MOST_TRIES = 30
 
 #: What the chat is told of an answer that the bridge had to leave.
 LEFT = "({why}; the rest follows when the bridge is back)"
@@ -168,18 +175,10 @@ class ChatTurn:
         view.show(past)
         view.asks = True
         self._followed = view.ended.is_set()
-        if view.begun and (turn := session.state.open_turns.get(view.turn)) is not None:
-            for request in filter(None, turn.calls.values()):
-                self._prompts.ask(request)
+        self._ask_what_is_open(session, view)
+        view.seq = session.shown
         session.attach(view)
-        at_rest = asyncio.ensure_future(session.at_rest())
-        try:
-            self._session = session
-            await self._over(view, at_rest)
-        finally:
-            at_rest.cancel()
-            self._session = None
-            session.detach(view)
+        session = await self._watched(session, view, until_rest=True)
         await self._chat_session.learnt(session)
         return view if view.begun else None
 
@@ -189,14 +188,40 @@ class ChatTurn:
         turn = kept.turn or next((each.turn for each in shown if begins(each, self.note)), 0)
         return [each for each in shown if turn and each.turn == turn]
 
-    async def _over(self, view: TurnView, *or_else: asyncio.Future[None]) -> None:
-        """Wait for the end of the turn.
+    async def _watched(self, session: Session, view: TurnView, *, until_rest: bool = False) -> Session:
+        """Wait for the end of the turn that a view is attached for, wherever its session goes meanwhile; gives the
+        session as it is then. The view is detached. Without an end, what became of the turn cannot be known.
+
+        Args:
+            until_rest: not longer than until the session is at rest.
 
         Raises:
             Left: it goes on without the bridge.
         """
-        waits: list[asyncio.Future[Any]] = [*or_else]
-        waits += [asyncio.ensure_future(each.wait()) for each in (view.ended, self._leaving)]
+        attached: Session | None = session
+        try:
+            while attached is not None:
+                self._session = session = attached
+                await self._over(session, view, until_rest)
+                if view.ended.is_set() or not view.closed.is_set():
+                    break
+                self._session = attached = None
+                session.detach(view)
+                attached = await self._found_again(session.id, view)
+        finally:
+            self._session = None
+            if attached is not None:
+                attached.detach(view)
+        return session
+
+    async def _over(self, session: Session, view: TurnView, until_rest: bool) -> None:
+        """Wait for the end of the turn, or of the session here.
+
+        Raises:
+            Left: it goes on without the bridge.
+        """
+        waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(session.at_rest())] if until_rest else []
+        waits += [asyncio.ensure_future(each.wait()) for each in (view.ended, view.closed, self._leaving)]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -204,6 +229,44 @@ class ChatTurn:
                 each.cancel()
         if self._leaving.is_set() and not view.ended.is_set():
             raise Left
+
+    async def _found_again(self, id: str, view: TurnView) -> Session | None:
+        """A session that was closed here, where it is now, with the view attached; None if its turn is not there.
+
+        Raises:
+            Left: it goes on without the bridge.
+        """
+        for tries in range(1, MOST_TRIES + 1):
+            try:
+                found = await self._unless(self._leaving, Left, self._chat_session.opened())
+                if found.id != id:
+                    return None
+                past = [each for each in found.read(view.seq, found.shown) if isinstance(each, Envelope)]
+            except ChatStoreLost:
+                raise
+            except (Fault, DatabaseError, ValueError) as error:
+                if isinstance(error, Fault) and not error.retryable:
+                    return None
+                await self._unless(self._leaving, Left, asyncio.sleep(backoff.delay(tries, 0.1, 2.0)))
+                continue
+            # From here on in one tick: nothing is shown in between.
+            view.closed.clear()
+            view.show(past)
+            if not view.begun and not found.turn_of(self.note.inbound.id):
+                # It waited, and whoever has the session now knows nothing of it.
+                return None
+            found.attach(view)
+            self._ask_what_is_open(found, view)
+            if self.stopping.is_set():
+                found.stop(self._stopped_by, view.turn)
+            return found
+        return None
+
+    def _ask_what_is_open(self, session: Session, view: TurnView) -> None:
+        """Ask in the chat what a person has not answered yet; what is being asked there is not asked again."""
+        if view.begun and (turn := session.state.open_turns.get(view.turn or 0)) is not None:
+            for request in filter(None, turn.calls.values()):
+                self._prompts.ask(request)
 
     def _new_view(self, begun: StreamedAnswer | None = None) -> TurnView:
         settings, seen = self._settings, self._chat_session.seen
@@ -231,27 +294,53 @@ class ChatTurn:
 
     async def _answered(self, message: UserMessage) -> tuple[TurnView, bool]:
         """Have the agent answer; also whether it refused its old session, and nothing else came of the turn."""
-        session = await self.unless_stopped(self._chat_session.opened())
-        begun = None if self._view is None else self._view.answer
-        view = self._view = self._new_view(begun)
-        given = session.state.agent_session
-        await lasting(lambda: self._chat_session.seen(session.shown, 0))
-        view.turn = await self._context.opener.submit(session, message)
-        # In the same tick: nothing of the turn has been shown.
-        session.attach(view)
-        try:
-            self._session = session
-            if self.stopping.is_set() and not self._leaving.is_set():
-                session.stop(self._stopped_by, view.turn)
-            await self._over(view)
-            # Others may have the session busy for as long as they like.
-            await (session.settled() if self._context.opener.shares else session.at_rest())
-        finally:
-            self._session = None
-            session.detach(view)
+        session, view, given = await self._submitted(message)
+        if self.stopping.is_set() and not self._leaving.is_set():
+            session.stop(self._stopped_by, view.turn)
+        session = await self._watched(session, view)
+        # Others may have the session busy for as long as they like.
+        await (session.settled() if self._context.opener.shares else session.at_rest())
         await self._chat_session.learnt(session)
         is_first = session.state.turns < 2
         return view, not is_first and _is_dead(view, given)
+
+    async def _submitted(self, message: UserMessage) -> tuple[Session, TurnView, str | None]:
+        """Have the session take the message in, as soon as it can be had: it may be moving. Gives the session, with a
+        view attached, and what the agent called it before.
+
+        Raises:
+            Stopped: it did not come to that.
+            Fault: it was not taken, or nobody knows.
+        """
+        tries = 0
+        while True:
+            try:
+                session = await self.unless_stopped(self._chat_session.opened())
+                given = session.state.agent_session
+                return session, await self._asked(session, message), given
+            except (MayBeDone, ChatStoreLost):
+                raise
+            except StoreUnavailable as fault:
+                tries += 1
+                if not fault.retryable or tries == MOST_TRIES:
+                    raise
+            await self.unless_stopped(asyncio.sleep(backoff.delay(tries, 0.1, 2.0)))
+
+    async def _asked(self, session: Session, message: UserMessage) -> TurnView:
+        if session.needs_approver(message.text) and not self._context.may_approve(self.note.inbound):
+            raise Forbidden("Only people named by the bridge's owner may give this command: it changes something.")
+        begun = None if self._view is None else self._view.answer
+        view = self._view = self._new_view(begun)
+        await lasting(lambda: self._chat_session.seen(session.shown, 0))
+        # Before: if another node has the session, the turn may be over when we hear its number. It knows its beginning.
+        view.turn, view.seq = NO_TURN, session.shown
+        session.attach(view)
+        try:
+            view.turn = await self._context.opener.submit(session, message)
+        except BaseException:
+            session.detach(view)
+            raise
+        return view
 
     async def _message(self) -> UserMessage:
         """What the agent gets: the text, and the files as paths.
@@ -298,18 +387,22 @@ class ChatTurn:
         Raises:
             Stopped: it did not come to that.
         """
+        return await self._unless(self.stopping, Stopped, work)
+
+    async def _unless(self, event: asyncio.Event, error: type[Exception], work: Coroutine[Any, Any, T]) -> T:
+        """Do something, and raise the error instead as soon as the event is set."""
         task = asyncio.ensure_future(work)
-        stopping = asyncio.ensure_future(self.stopping.wait())
+        happening = asyncio.ensure_future(event.wait())
         try:
-            await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({task, happening}, return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
                 task.cancel()
                 await asyncio.wait({task})
-            if self.stopping.is_set() and (task.cancelled() or task.exception() is None):
-                raise Stopped
+            if event.is_set() and (task.cancelled() or task.exception() is None):
+                raise error
             return task.result()
         finally:
-            stopping.cancel()
+            happening.cancel()
             task.cancel()
 
 

@@ -21,6 +21,7 @@ from trunkline.core import events
 from trunkline.core.events import Envelope, ToolRequested
 from trunkline.core.fault_table import told
 from trunkline.core.faults import Fault
+from trunkline.core.feed import SessionWatcher
 
 logger = logging.getLogger(__name__)
 
@@ -41,10 +42,9 @@ MOST_FAILURE_CHARS = 3000
 MOST_PICTURES = 10
 
 
-class TurnView:
-    """What has been shown of one turn. `ended` is set when the session has ended it."""
-
-    congested = False
+class TurnView(SessionWatcher):
+    """What has been shown of one turn. `ended` is set when the session has ended it, and `closed` when the session was
+    closed here before that: in a cluster, another node has it, or this one will."""
 
     def __init__(
         self,
@@ -66,6 +66,7 @@ class TurnView:
         self.asks = True
         """Whether questions are asked in the chat. Those of the past are not."""
         self.ended = asyncio.Event()
+        self.closed = asyncio.Event()
         self.outcome: events.Outcome = "unknown"
         self.failures: list[str] = []
         self._failed = 0
@@ -103,8 +104,8 @@ class TurnView:
                 logger.error("part of an answer could not be kept: %s", fault)
                 self._fail(f"a part of this answer is missing: {fault}")
 
-    async def drain(self) -> None:
-        """Never congested: the answer is kept on disk, and shown as fast as the platform takes it."""
+    def close(self) -> None:
+        self.closed.set()
 
     # What came of it.
 

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 from trunkline.agents import registry
 from trunkline.base.claim import claim
 from trunkline.base.paths import unusable
-from trunkline.base.writing import write_or_drop
-from trunkline.cli import agent_options, opening
+from trunkline.cli import agent_options, log_format, opening
 from trunkline.cli.agent_options import EXIT_FAILED, EXIT_USAGE
 from trunkline.cli.arguments import HelpFormatter, Parser, UsageError, count
 from trunkline.cli.session_start import SessionStart
@@ -36,7 +35,7 @@ logger = logging.getLogger(__name__)
 FLAGS_ONLY = ("help", "named", "attach")
 
 #: What is heeded with `--attach`: the rest is for the exchange to say.
-ATTACHED = ("named", "agent", "workspace", "max_line", "attach")
+ATTACHED = ("named", "agent", "workspace", "max_line", "attach", "log_format")
 
 #: How long an editor may be silent before the agent is looked at all the same.
 SILENT_SECONDS = 0.3
@@ -65,6 +64,7 @@ Options can also be given as environment variables: --mode is TRUNKLINE_MODE,
     add("--agent", dest="named", metavar="NAME", help="the same, as an option")
     agent_options.add_agent_options(parser)
     agent_options.add_session_options(parser)
+    agent_options.add_log_options(parser)
     agent_options.add_attach(parser)
     add("--max-line", type=count, default=MAX_LINE, metavar="BYTES", help="the longest message that is accepted")
     return parser
@@ -88,7 +88,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 def main(arguments: list[str]) -> NoReturn:
     """Run until the editor closes its end. Exits 0 then, 143 after SIGTERM, 130 after SIGINT, else see the module."""
     redactor = opening.redactor()
-    agent_options.log_to_stderr(redactor)
+    agent_options.log_to_stderr(redactor, "acp")
     try:
         options = _parse(arguments)
         reading, writing = claim()
@@ -111,8 +111,7 @@ def main(arguments: list[str]) -> NoReturn:
 
 
 def _tell(text: str, code: int) -> None:
-    advice = "Try `trunkline acp --help`.\n" if code == EXIT_USAGE else ""
-    write_or_drop(2)(f"Error: {text}\n{advice}".encode(errors="backslashreplace"))
+    log_format.complain(text, "Try `trunkline acp --help`." if code == EXIT_USAGE else "")
 
 
 def _fail(text: str, code: int) -> NoReturn:

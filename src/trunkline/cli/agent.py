@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NoReturn
 from trunkline.agents import registry
 from trunkline.base.claim import claim
 from trunkline.base.paths import unusable
-from trunkline.base.writing import EXIT_BROKEN_PIPE, write_all, write_or_drop
-from trunkline.cli import agent_options, opening
+from trunkline.base.writing import EXIT_BROKEN_PIPE, write_all
+from trunkline.cli import agent_options, log_format, opening
 from trunkline.cli.agent_options import EXIT_FAILED, EXIT_USAGE
 from trunkline.cli.arguments import HelpFormatter, Parser, UsageError, count
 from trunkline.cli.session_start import SessionStart
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 FLAGS_ONLY = ("help", "json_stream", "session_id", "resume", "anyway", "attach")
 
 #: What is heeded with `--attach`: the rest is for the exchange to say.
-ATTACHED = ("json_stream", "agent", "session_id", "resume", "workspace", "max_line", "attach")
+ATTACHED = ("json_stream", "agent", "session_id", "resume", "workspace", "max_line", "attach", "log_format")
 
 
 def _parser() -> Parser:
@@ -69,6 +69,7 @@ TRUNKLINE_AUTO_APPROVE=1.""",
         help="with --resume: also from another directory, and, in a new session, with another agent",
     )
     agent_options.add_session_options(parser)
+    agent_options.add_log_options(parser)
     agent_options.add_attach(parser)
     add(
         "--max-line",
@@ -104,7 +105,7 @@ def main(arguments: list[str]) -> NoReturn:
     except OSError:
         _fail(1, streaming, "Standard input and output must both be open.", EXIT_FAILED)
     redactor = opening.redactor()
-    agent_options.log_to_stderr(redactor)
+    agent_options.log_to_stderr(redactor, "jsonstream")
     try:
         options = _parse(arguments)
         if options.attach:
@@ -127,8 +128,7 @@ def _fail(writing: int, streaming: bool, text: str, code: int, *, retryable: boo
         body = messages.ErrorBody("config_error", text, retryable)
         with suppress(OSError):
             os.write(writing, codec.encode(messages.Error(None, body)))
-    advice = "" if streaming else "Try `trunkline agent --help`.\n"
-    write_or_drop(2)(f"Error: {text}\n{advice}".encode(errors="backslashreplace"))
+    log_format.complain(text, "" if streaming else "Try `trunkline agent --help`.")
     sys.exit(code)
 
 

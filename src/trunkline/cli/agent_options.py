@@ -12,10 +12,11 @@ import signal
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from trunkline.base import log_context
 from trunkline.base.redact import RedactingFilter, Redactor
-from trunkline.base.vocabulary import DEFAULT_ALLOW, EFFORTS
+from trunkline.base.vocabulary import DEFAULT_ALLOW, EFFORTS, SANDBOX_MODES
 from trunkline.base.writing import write_or_drop
-from trunkline.cli import opening
+from trunkline.cli import log_format, opening, traced
 from trunkline.cli.arguments import Parser, UsageError, count, count_or_none, joined
 from trunkline.models.providers import NAMES, PROVIDERS
 
@@ -53,6 +54,7 @@ def add_agent_options(parser: Parser) -> None:
         help="tokens that the model may spend on thinking; 0 for none",
     )
     add("--effort", choices=EFFORTS, help="how hard the model thinks, if it supports that")
+    add("--sandbox", choices=SANDBOX_MODES, help="whether commands run in a sandbox; `auto`: where it can be had")
     add("--system-prompt", metavar="TEXT", help="instructions for the agent")
     add("--workspace", metavar="PATH", help="the directory to work in (default: the current one)")
 
@@ -66,11 +68,20 @@ def add_session_options(parser: Parser) -> None:
         action="store_true",
         help="begin in the mode `yolo`: approve every tool until the mode is changed",
     )
-    add("--mode", choices=("default", "auto_edit", "yolo"), help="the approval mode to begin with")
+    add("--mode", choices=("default", "auto_edit", "yolo", "plan"), help="the approval mode to begin with")
     add(
         "--allow",
         metavar="TOOLS",
         help=f"more tools that need no approval (besides, usually, {', '.join(DEFAULT_ALLOW)}), separated by commas",
+    )
+
+
+def add_log_options(parser: Parser) -> None:
+    """How the log looks."""
+    parser.add_argument(
+        "--log-format",
+        choices=log_format.FORMATS,
+        help="lines for people, or one JSON object per line, on standard error (default: text)",
     )
 
 
@@ -95,14 +106,20 @@ def parse(
         Usage: they cannot be understood.
     """
     if "--attach" in arguments:
-        options = parser.parse_args(joined(parser, arguments))
+        options = _heard(parser.parse_args(joined(parser, arguments)))
         _tell_what_is_not_heeded(parser, options, attached)
         return options
     for action in parser.actions:
         name = "TRUNKLINE_" + action.dest.upper()
         if action.dest not in flags_only and name in os.environ:
             parser.set_defaults(**{action.dest: _checked(action, os.environ[name], name)})
-    return parser.parse_args(joined(parser, arguments))
+    return _heard(parser.parse_args(joined(parser, arguments)))
+
+
+def _heard(options: argparse.Namespace) -> argparse.Namespace:
+    """The same: what they say of the log holds at once."""
+    log_format.choose(getattr(options, "log_format", None))
+    return options
 
 
 def _tell_what_is_not_heeded(parser: Parser, options: argparse.Namespace, attached: tuple[str, ...]) -> None:
@@ -175,11 +192,15 @@ class PlainFormatter(logging.Formatter):
         return f"{record.levelname.capitalize()}: {super().format(record)}"
 
 
-def log_to_stderr(redactor: Redactor) -> None:
-    """Log there, without secrets; on a screen, in words for people."""
+def log_to_stderr(redactor: Redactor, wire: str = "") -> None:
+    """Log there, without secrets; on a screen, in words for people; for programs, as JSON, if that is asked for.
+
+    `wire`: the one that all is about.
+    """
+    if wire:
+        log_context.of_process["wire"] = wire
     handler = StderrHandler()
-    form = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
-    handler.setFormatter(PlainFormatter() if os.isatty(2) else form)
+    log_format.prepare(handler, PlainFormatter() if os.isatty(2) else logging.Formatter(log_format.TEXT))
     handler.addFilter(RedactingFilter(redactor))
     logging.getLogger().addHandler(handler)
 
@@ -189,6 +210,11 @@ def run(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
 
     `work` is called when there is a loop to run it: a signal that comes before leaves no coroutine that nobody awaited.
     """
+    with traced.by_environment():
+        return _run(work)
+
+
+def _run(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
     import asyncio
 
     loop = asyncio.new_event_loop()

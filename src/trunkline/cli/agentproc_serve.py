@@ -16,12 +16,12 @@ from typing import Any, NoReturn
 
 from trunkline.agents import registry
 from trunkline.agents.with_model import made
+from trunkline.base import trace_context
 from trunkline.base.claim import claim
 from trunkline.base.redact import Redactor
 from trunkline.base.signals import exit_on_signals
 from trunkline.base.values import Value
-from trunkline.base.writing import write_or_drop
-from trunkline.cli import agent_options, opening
+from trunkline.cli import agent_options, log_format, opening
 from trunkline.cli.agent_options import EXIT_FAILED, EXIT_USAGE
 from trunkline.cli.arguments import HelpFormatter, Parser, UsageError
 from trunkline.core.agent import Agent
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 FLAGS_ONLY = ("help", "attach")
 
 #: What is heeded with `--attach`: the rest is for the exchange to say.
-ATTACHED = ("agent", "workspace", "protocol", "no_fetch", "allow_private_urls", "verbose", "attach")
+ATTACHED = ("agent", "workspace", "protocol", "no_fetch", "allow_private_urls", "verbose", "attach", "log_format")
 
 #: What an exception says that nobody foresaw is for whoever reads the log.
 _NOT_STARTED = "The agent could not be started, or failed badly. Its log says why."
@@ -81,6 +81,7 @@ Options can also be given as environment variables: --mode is TRUNKLINE_MODE,
     add("agent", metavar="AGENT", nargs="?", help=f"who answers: {agents} (default: coder)")
     agent_options.add_agent_options(parser)
     agent_options.add_session_options(parser)
+    agent_options.add_log_options(parser)
     agent_options.add_attach(parser)
     add(
         "--protocol",
@@ -104,7 +105,7 @@ def main(arguments: list[str]) -> NoReturn:
     # The agent's own children have no business with the turn.
     told = {name: value for name in codec.VARIABLES if (value := os.environ.pop(name, None)) is not None}
     redactor = opening.redactor()
-    agent_options.log_to_stderr(redactor)
+    agent_options.log_to_stderr(redactor, "agentproc")
     failing = _Failing(serve_input.dialect_of(told), redactor)
     try:
         options = agent_options.parse(make_parser(), arguments, FLAGS_ONLY, ATTACHED)
@@ -144,8 +145,7 @@ class _Failing:
             line = codec.encode_error(text) if self.dialect == "0.1" else codec_ndjson.encode_error(text)
             with suppress(OSError):
                 os.write(self.writing, line)
-        advice = "Try `trunkline agentproc serve --help`.\n" if code == EXIT_USAGE else ""
-        write_or_drop(2)(f"Error: {text}\n{advice}".encode(errors="backslashreplace"))
+        log_format.complain(text, "Try `trunkline agentproc serve --help`." if code == EXIT_USAGE else "")
         sys.exit(code)
 
 
@@ -216,6 +216,8 @@ async def _serve(options: argparse.Namespace, told: _Told, pipes: tuple[int, int
     async with fetching as message:
         session = await _session(options, turn, agent, with_model)
         named = "" if options.no_session else _portable(turn.session_id, session.id)
+        # One message, one process: it belongs where whoever started us is.
+        trace_context.enter(trace_context.from_environ(os.environ))
         server = TurnServer(session, dialect_writer(told.dialect, named, streaming=turn.streaming), pipes[1])
         if turn.permission:
             server.listen(pipes[0], told.rest)
@@ -260,7 +262,7 @@ async def _agent(options: argparse.Namespace, workspace: str, with_model: dict[s
     make = partial(opening.make_agent, options.agent, options.script, workspace)
     agent, found = await made(make, with_model, os.environ)
     if found is not None:
-        write_or_drop(2)(f"{found.told}\n".encode(errors="replace"))
+        log_format.tell(found.told)
     return agent
 
 

@@ -21,11 +21,12 @@ This is trunkline @VERSION@, started under the name of aionrs.
   aionrs [OPTIONS] [PROMPT]...      one answer, or a conversation: trunkline chat
   aionrs session list               trunkline sessions list
   aionrs config path, --config-path the configuration file that is read
+  aionrs skills path, --skills-path where skills of your own belong
   aionrs --version
 
 Options: -p/--provider -m/--model -b/--base-url -k/--api-key --profile --max-tokens --max-turns --system-prompt
 --thinking --thinking-budget --session-id --resume --workspace --project-dir --auto-approve --no-color
---agent --script --mode --allow --effort
+--agent --script --mode --allow --effort --sandbox
 Variables: PROVIDER MODEL BASE_URL API_KEY
 END
 }
@@ -48,12 +49,16 @@ config_path() {
     run -c 'from trunkline.base.config import user_file; print(user_file())'
 }
 
+skills_path() {
+    run -c 'from trunkline.base.paths import config_dir; print(config_dir() + "/skills")'
+}
+
 case "${1-} ${2-}" in
     "config path") config_path ;;
     "config init") fail "there is nothing to prepare; write what you need into the file that 'config path' prints" ;;
     "session list") run -m trunkline sessions list ;;
     "auth login" | "auth logout") fail "there is no login; set ANTHROPIC_API_KEY or OPENAI_API_KEY" ;;
-    "skills path") fail "skills are not supported" ;;
+    "skills path") skills_path ;;
 esac
 
 # The words that are commands of aionrs: alone, or with what is none of its commands, they are no question to a model.
@@ -75,7 +80,7 @@ while [ "$left" -gt 0 ]; do
     case $option in
         -p | -m | -b | -k | --provider | --model | --base-url | --api-key | --profile | --max-tokens | --max-turns | \
             --system-prompt | --session-id | --resume | --workspace | --project-dir | --thinking | --thinking-budget | \
-            --agent | --script | --mode | --allow | --effort | --max-line | \
+            --agent | --script | --mode | --allow | --effort | --sandbox | --log-format | --max-line | \
             --compaction | --log-dir | --log-level | --max-tool-call-malformed-turns | --max-tool-call-failure-turns)
             if [ "$left" -eq 0 ]; then
                 # Without its value it is wrong for the one who is started, too, who can say so to a host.
@@ -86,7 +91,7 @@ while [ "$left" -gt 0 ]; do
             shift
             left=$((left - 1))
             ;;
-        --agent=* | --script=* | --mode=* | --allow=* | --effort=* | --max-line=* | --provider=* | --model=* | --base-url=* | --api-key=* | --profile=* | --max-tokens=* | --max-turns=* | \
+        --agent=* | --script=* | --mode=* | --allow=* | --effort=* | --sandbox=* | --log-format=* | --max-line=* | --provider=* | --model=* | --base-url=* | --api-key=* | --profile=* | --max-tokens=* | --max-turns=* | \
             --system-prompt=* | --session-id=* | --resume=* | --workspace=* | --project-dir=* | --thinking=* | \
             --thinking-budget=* | --compaction=* | --log-dir=* | --log-level=* | --max-tool-call-*-turns=*)
             value=${option#*=}
@@ -106,7 +111,7 @@ while [ "$left" -gt 0 ]; do
         --list-sessions) run -m trunkline sessions list ;;
         --init-config) fail "there is nothing to prepare; write what you need into the file that --config-path prints" ;;
         --login | --logout) fail "there is no login; set ANTHROPIC_API_KEY or OPENAI_API_KEY" ;;
-        --skills-path) fail "skills are not supported" ;;
+        --skills-path) skills_path ;;
         --json-stream) streaming=1 ;;
         -p | --provider) provider=1 && set -- "$@" --provider "$value" ;;
         -m | --model) model=1 && set -- "$@" --model "$value" ;;
@@ -116,7 +121,7 @@ while [ "$left" -gt 0 ]; do
         --profile) export TRUNKLINE_PROFILE="$value" ;;
         --project-dir) set -- "$@" --workspace "$value" ;;
         --agent) agent=$value && named=1 ;;
-        --script | --mode | --allow | --effort | --max-line | --max-tokens | --max-turns | --system-prompt | \
+        --script | --mode | --allow | --effort | --sandbox | --log-format | --max-line | --max-tokens | --max-turns | --system-prompt | \
             --session-id | --resume | --workspace) set -- "$@" "$option" "$value" ;;
         --thinking-budget) export TRUNKLINE_THINKING_BUDGET="$value" ;;
         --thinking)

@@ -11,7 +11,7 @@ import click
 from trunkline import __version__
 from trunkline.base.nearest import nearest
 from trunkline.base.paths import HomeUnknown
-from trunkline.cli import standard_output
+from trunkline.cli import log_format, standard_output
 from trunkline.cli.explained import explanation
 
 #: Command name -> module in this folder; each has a `click` command named `command`.
@@ -22,8 +22,10 @@ COMMANDS = {
     "approvals": "approvals",
     "bridge": "bridge",
     "chat": "chat",
+    "cluster": "cluster",
     "config": "config",
     "conform": "conform",
+    "console": "console",
     "doctor": "doctor",
     "explain": "explain",
     "graph": "graph",
@@ -32,13 +34,16 @@ COMMANDS = {
     "mcp": "mcp",
     "models": "models",
     "network": "network",
+    "node": "node",
     "openai": "openai",
+    "permissions": "permissions",
     "record": "record",
     "replay": "replay",
     "runner": "runner",
     "schema": "schema",
     "sessions": "sessions",
     "shim": "shim",
+    "skills": "skills",
     "tryll": "tryll",
     "usage": "usage",
 }
@@ -52,22 +57,27 @@ SUMMARIES = {
     "bridge": "Put agents into chats such as Telegram, or a terminal.",
     "up": "Run an exchange, or a demonstration of everything.",
     "chat": "Talk to an agent in the terminal.",
+    "cluster": "Show, back up and restore a cluster of exchanges.",
     "config": "Show and check what is configured, and by whom.",
     "conform": "Test any implementation of a wire.",
+    "console": "Open the pages on which you see and steer agents.",
     "doctor": "Find problems with an exchange, and how to fix them.",
     "explain": "Explain what happened in a session, and why it ended.",
     "init": "Write the configuration file of an exchange.",
     "graph": "Check, run and draw graph agents.",
     "ledger": "Show what each wire carries, degrades or refuses.",
-    "mcp": "Serve agents to MCP hosts such as Claude Desktop.",
+    "mcp": "Serve agents to MCP hosts; log in to MCP servers.",
     "models": "List, pull and remove models for this machine.",
     "network": "Run an agent social network.",
+    "node": "Let a node of a cluster go.",
     "openai": "Serve agents to programs that talk to OpenAI.",
+    "permissions": "Show and change what the coding agent may do unasked.",
     "record": "Write a session of the exchange as a script.",
     "replay": "Play a recorded session, without a model.",
     "runner": "Run agents on an agent social network.",
     "schema": "Print a wire's messages as a schema.",
     "sessions": "List, read, export and remove saved conversations.",
+    "skills": "List, read and check the skills of the coding agent.",
     "tryll": "Serve graph agents on local models, and talk to them.",
     "usage": "Show what the agents of the exchange have used.",
     "shim": "Write an `aionrs` launcher that starts trunkline.",
@@ -187,7 +197,10 @@ def _run() -> int:
 
         # Names of files are in it, which anybody may have given.
         vars(error)["message"] = fitted(printable(error.message), sys.stderr, len("Error: "))
-        error.show()
+        if log_format.was_asked_for():
+            log_format.complain(error.message)
+        else:
+            error.show()
         return error.exit_code
     return result if isinstance(result, int) else 0
 

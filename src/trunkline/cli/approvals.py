@@ -15,8 +15,8 @@ from trunkline.base.printable import printable_line
 from trunkline.cli import local_exchange, table, value_completion
 from trunkline.cli.explained import explained
 from trunkline.cli.local_exchange import ExchangeRefused
-from trunkline.cli.transcript import when
 from trunkline.core.faults import ConfigError
+from trunkline.core.transcript import when
 
 #: So much of each id is shown in the list, where it is enough to tell it from the others.
 FEWEST_OF_ID = 8

@@ -17,8 +17,8 @@ from contextlib import suppress
 from trunkline.base import attach
 from trunkline.base.attach import AttachEnding, AttachHeader, BadAttachment, FrameReader
 from trunkline.base.signals import waking
-from trunkline.base.writing import EXIT_BROKEN_PIPE, non_blocking, write_or_drop
-from trunkline.cli import local_exchange
+from trunkline.base.writing import EXIT_BROKEN_PIPE, non_blocking
+from trunkline.cli import local_exchange, log_format
 from trunkline.core.faults import AgentFailed, ConfigError
 
 #: What is read at a time.
@@ -68,8 +68,9 @@ def relay(
 def not_heeded(options: Iterable[str]) -> None:
     """Say on standard error which options have no meaning here."""
     for name in options:
-        told = f"Warning: `--{name.replace('_', '-')}` is ignored with `--attach`: the exchange's file sets it.\n"
-        write_or_drop(2)(told.encode(errors="replace"))
+        option = name.replace("_", "-")
+        told = f"Warning: `--{option}` is ignored with `--attach`: the exchange's file sets it."
+        log_format.tell(told)
 
 
 def introduce(connection: socket.socket, header: AttachHeader) -> bytes:

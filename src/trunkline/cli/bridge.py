@@ -20,7 +20,7 @@ from trunkline.base.environ_secrets import hide_process
 from trunkline.base.printable import printable, printable_line
 from trunkline.chat import settings as chat_settings
 from trunkline.chat.settings import BridgeSettings
-from trunkline.cli import table
+from trunkline.cli import log_options, table, traced
 from trunkline.cli.explained import explained_as
 from trunkline.cli.wrapping import commands_apart
 from trunkline.core.faults import ConfigError, Fault
@@ -90,6 +90,7 @@ def command() -> None:
 
 @command.command("run", short_help="Serve platforms until stopped.")
 @_settled
+@log_options.format_option
 @_explained
 @_with_platforms
 def run(platforms: tuple[str, ...], agent: str | None, allow: tuple[str, ...], workspace: str | None) -> None:
@@ -105,7 +106,7 @@ def run(platforms: tuple[str, ...], agent: str | None, allow: tuple[str, ...], w
     """
     found = _settings(agent, allow, workspace)
     for warning in found.warnings:
-        click.echo(printable_line(warning), err=True)
+        log_options.echo(printable_line(warning))
     from trunkline.cli.agent_options import run as run_to_its_end
 
     chosen = _chosen(platforms, found)
@@ -191,16 +192,17 @@ async def _run(found: BridgeSettings, platforms: tuple[str, ...]) -> int:
     for name, why in (await bridge_check.unable(found)).items():
         if name == found.agent:
             raise ConfigError(f"The agent `{name}` cannot answer. {why}")
-        click.echo(commands_apart(printable_line(f"warning: the agent `{name}` cannot answer. {why}")), err=True)
+        log_options.echo(commands_apart(printable_line(f"warning: the agent `{name}` cannot answer. {why}")))
     hide_process()
-    return await bridge_run.run(found, platforms)
+    with traced.by_configuration():
+        return await bridge_run.run(found, platforms)
 
 
 async def _guarded(work: Coroutine[Any, Any, int]) -> int:
     try:
         return await work
     except Fault as fault:
-        click.echo(commands_apart(f"Error: {printable_line(chat_settings.with_file(str(fault)))}"), err=True)
+        log_options.echo(commands_apart(f"Error: {printable_line(chat_settings.with_file(str(fault)))}"))
         return EXIT_FAILED
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from trunkline.base.environ_secrets import withhold
 from trunkline.base.signals import handled
-from trunkline.base.writing import write_or_drop
 from trunkline.chat.bridge import Bridge
 from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.opening import Opener, variables
@@ -19,6 +18,7 @@ from trunkline.chat.platform import OnStandardOutput
 from trunkline.chat.platforms import made, senders_of
 from trunkline.chat.settings import BridgeSettings
 from trunkline.cli.agent_options import log_to_stderr
+from trunkline.cli.log_format import tell
 from trunkline.cli.standard_output import unwritten
 from trunkline.core.faults import Fault
 
@@ -89,7 +89,7 @@ async def _start(bridges: Sequence[Bridge]) -> list[tuple[Bridge, Fault | None]]
         started.append((bridge, problem))
     names = [bridge.platform.name for bridge, problem in started if problem is None]
     if names:
-        _tell(f"Serving {', '.join(names)}. Ctrl-C ends it.")
+        tell(f"Serving {', '.join(names)}. Ctrl-C ends it.")
     return started
 
 
@@ -112,7 +112,7 @@ async def _serve(bridge: Bridge, problem: Fault | None) -> None:
             problem = fault
         else:
             problem = None
-            _tell(f"Serving {name}. Ctrl-C ends it.")
+            tell(f"Serving {name}. Ctrl-C ends it.")
     await bridge.serve()
 
 
@@ -163,7 +163,7 @@ class _Ends:
             self._end(_SIGNAL_EXIT + signal.SIGPIPE)
             return
         if self.code is None:
-            _tell(f"Error: {unwritten(error)}")
+            tell(f"Error: {unwritten(error)}")
         self._end(EXIT_FAILED)
 
     def _on_signal(self, number: int) -> None:
@@ -189,7 +189,3 @@ class _Ends:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         return False
-
-
-def _tell(text: str) -> None:
-    write_or_drop(2)(f"{text}\n".encode())

@@ -24,8 +24,8 @@ from trunkline.agents import registry
 from trunkline.base.attach import ATTACH_SOCKET
 from trunkline.base.nearest import suggestion
 from trunkline.base.printable import printable_line
-from trunkline.base.vocabulary import EFFORTS
-from trunkline.cli import chat_options, local_exchange, trace, value_completion
+from trunkline.base.vocabulary import EFFORTS, SANDBOX_MODES
+from trunkline.cli import chat_options, local_exchange, trace, traced, value_completion
 from trunkline.cli.attaching import not_heeded
 from trunkline.cli.chat_files import mentioned, unfound
 from trunkline.cli.chat_session import ChatOptions
@@ -100,6 +100,11 @@ def _complete_provider(context: click.Context, parameter: click.Parameter, incom
     metavar="N",
     help="Tokens that the model may spend on thinking; 0 for none.",
 )
+@chat_options.option(
+    "sandbox",
+    type=click.Choice(SANDBOX_MODES),
+    help="Whether commands run in a sandbox; `auto`: where it can be had.",
+)
 @chat_options.option("effort", type=click.Choice(EFFORTS), help="How hard the model thinks, if it supports that.")
 @chat_options.option("system-prompt", metavar="TEXT", help="Instructions for the agent.")
 @chat_options.keeping
@@ -161,7 +166,7 @@ def _talked(options: ChatOptions, text: str | None, form: Form) -> int:
     voice = options.voice
     if voice is not None and text is None and (voice.recording is not None or not is_piped()):
         if voice.recording is None and form == "text" and sys.stdin.isatty() and sys.stdout.isatty():
-            from trunkline.cli.terminal.conversation import converse
+            from trunkline.cli.terminal.sitting import converse
 
             return _run(_aloud(voice, lambda: converse(options)))
         if voice.recording is None and voice.push_to_talk:
@@ -172,7 +177,7 @@ def _talked(options: ChatOptions, text: str | None, form: Form) -> int:
     if text is None and sys.stdin.isatty():
         if form != "text" or not sys.stdout.isatty():
             raise click.UsageError("There is no terminal to talk in. Ask with `-p TEXT`, or pipe the text in.")
-        from trunkline.cli.terminal.conversation import converse
+        from trunkline.cli.terminal.sitting import converse
 
         return _run(converse(options))
     from trunkline.cli.chat_once import once
@@ -276,6 +281,11 @@ def resumed(options: ChatOptions) -> ChatOptions:
 
 
 def _run(work: Coroutine[Any, Any, int]) -> int:
+    with traced.by_environment():
+        return _run_in_loop(work)
+
+
+def _run_in_loop(work: Coroutine[Any, Any, int]) -> int:
     loop = asyncio.new_event_loop()
     try:
         code = loop.run_until_complete(work)

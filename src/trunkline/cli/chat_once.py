@@ -1,6 +1,7 @@
 """A conversation without a person in front of it: one message or several, an answer to each, and an exit code.
 
-Standard output is the answers and nothing else; everything about them goes to standard error.
+Standard output is the answers and nothing else; everything about them goes to standard error. What a command of the
+agent tells (`/diff`) is its answer.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from trunkline.base import jsontext, shapes, stdio
 from trunkline.base.printable import printable, printable_line
 from trunkline.base.signals import handled
 from trunkline.base.writing import EXIT_BROKEN_PIPE, write_or_drop
-from trunkline.cli import trace
 from trunkline.cli.chat_session import ChatOptions, TerminalSession, opening, resume_command
 from trunkline.cli.logged import logged
 from trunkline.cli.standard_output import unwritten
 from trunkline.cli.terminal import words
-from trunkline.cli.transcript import tokens
 from trunkline.cli.wrapping import commands_apart
-from trunkline.core import events, records
+from trunkline.core import asides, events, records
+from trunkline.core.approvals import NOBODY_TO_ASK
 from trunkline.core.events import Envelope, ToolJudged, UserMessage
 from trunkline.core.graph.turns import NODE_EVENT, TURN_DIAGNOSTICS
+from trunkline.core.transcript import tokens
 from trunkline.core.usage import Usage
 
 #: How the answer is written: as it is, as one JSON object at the end, or as one JSON object per event.
@@ -161,13 +162,19 @@ class _Output:
         """Whether a tool was used since the last text."""
         self._tools: dict[str, dict[str, Any]] = {}
         self._denied: list[str] = []
+        self._unasked: set[str] = set()
+        """Those that somebody could have allowed."""
         self._errors: list[dict[str, Any]] = []
         self._extensions: list[dict[str, Any]] = []
         self._diagnostics: Mapping[str, Any] | None = None
         self._sound_seconds = 0.0
+        self._plan: events.Plan | None = None
+        """The last one that was told."""
         self._said_last = ("", time.monotonic())
         """The last sign of life that was told, and when."""
         self._end: events.TurnEnded | None = None
+        self._held = ""
+        """What was told last after a message that may be a command: it is the answer, if nothing else comes."""
 
     # The sink.
 
@@ -190,10 +197,18 @@ class _Output:
         self._know(event.call_id, event.name, event.description)
         if event.verdict == "deny":
             self._denied.append(event.name)
+            if event.why.startswith(NOBODY_TO_ASK):
+                self._unasked.add(event.name)
 
     # What it makes of them.
 
     def _take(self, event: events.Event) -> None:
+        if self._held and not isinstance(event, events.Progress | events.Extension):
+            held, self._held = self._held, ""
+            if isinstance(event, events.TurnEnded) and event.outcome == "success":
+                self._say(held)
+            else:
+                self.note(held)
         match event:
             case events.TextDelta(text=text):
                 self._say(text)
@@ -225,10 +240,14 @@ class _Output:
         """What is neither the answer nor a tool."""
         match event:
             case events.Notice(message=message):
-                self.note(message)
+                if self._message.text.startswith("/") and not self._text and not self._tools:
+                    self._held = message
+                else:
+                    self.note(message)
             case events.Plan():
-                for line in event.words.splitlines():
+                for line in event.since(self._plan).splitlines():
                     self.note(line)
+                self._plan = event
             case events.Progress(message=message, call_id=None):
                 said, told_at = self._said_last
                 if message != said and time.monotonic() - told_at >= MOMENT_SECONDS:
@@ -240,9 +259,9 @@ class _Output:
                 self._extensions.append(_flat(kind, data))
                 if self._form == "text" and kind not in events.UNSEEN:
                     # The other forms have it.
-                    self.note(trace.told(event))
+                    self.note(asides.told(event))
             case events.Audio():
-                self._sound_seconds += trace.seconds(event)
+                self._sound_seconds += asides.seconds(event)
 
     def _say(self, text: str) -> None:
         if self._apart and self._text and not self._text[-1].endswith("\n"):
@@ -303,11 +322,11 @@ class _Output:
         self._writer.flush()
         if self._writer.error is not None and not self._has_reader:
             self._tell(f"Error: {unwritten(self._writer.error)}")
-        if self._denied and not self._quiet:
-            names = ", ".join(sorted(set(self._denied)))
+        if self._unasked and not self._quiet:
+            names = ", ".join(sorted(self._unasked))
             self._tell(f"There was nobody to ask about {names}. Allow it with `--allow`, `--mode` or `--auto-approve`.")
         if self._trace and self._diagnostics is not None and self._form == "text":
-            self.note(trace.way(self._diagnostics, self._sound_seconds))
+            self.note(asides.way(self._diagnostics, self._sound_seconds))
         elif usage is not None and usage.known and not self._quiet:
             cost = talk.cost(usage)
             self._tell(tokens(usage) if cost is None else f"{tokens(usage)}; cost: {words.money(cost)}")
@@ -337,7 +356,7 @@ class _Output:
 
     def _traced(self) -> dict[str, Any]:
         """What is known of the way that the turn took."""
-        found = trace.summary(self._diagnostics or {})
+        found = asides.summary(self._diagnostics or {})
         return {"message": self._message.text, "answer": "".join(self._text), "events": self._extensions, **found}
 
 

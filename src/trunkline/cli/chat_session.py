@@ -46,6 +46,7 @@ class ChatOptions(Value):
     max_turns: int | None = None
     thinking_budget: int | None = None
     effort: str | None = None
+    sandbox: str | None = None
     system_prompt: str | None = None
     workspace: str | None = None
     session_id: str | None = None
@@ -139,7 +140,8 @@ class TerminalSession:
         self.agent = opened.agent
         settings = opened.settings
         default = getattr(opened.agent, "default_model", None)
-        self.model: str | None = settings.model.model if settings else opened.options.get("model") or default
+        configured = settings.model.model if settings else opened.options.get("model") or default
+        self.model: str | None = session.capabilities.model or configured
         """As far as it is known: what prices are looked up by."""
         self.kept = kept
         self._remote: RemoteSession | None = None
@@ -189,7 +191,9 @@ class TerminalSession:
                 workspace=workspace,
                 instructions=options.system_prompt,
                 options=opened.options,
+                said=[name for name in cli.MODEL_OPTIONS if getattr(options, name) is not None],
                 redact=_heard(secrets, on_judged),
+                goes_on=interactive,
             )
             told = await cli.settle(session, kept)
         except BaseException as error:
@@ -223,6 +227,11 @@ class TerminalSession:
         return self._remote is not None and self._remote.turn > 0
 
     @property
+    def in_progress(self) -> bool:
+        """Whether there is a turn to follow: somebody else's, or one that an earlier process began."""
+        return self.joined or (self._remote is None and self.session.turn > 0)
+
+    @property
     def gone(self) -> Fault | None:
         """Why it can be used no more, if it lived in an exchange that is gone."""
         return None if self._remote is None else self._remote.fault
@@ -230,6 +239,10 @@ class TerminalSession:
     async def close(self) -> None:
         """End it. A session in which nothing was said is not kept."""
         await self.session.close()
+
+    async def suspend(self) -> None:
+        """The same, but what somebody is being asked is asked again when the session is resumed."""
+        await (self.session.close() if self._remote is not None else self.session.suspend())
 
     def cost(self, usage: Usage | None) -> float | None:
         """US dollars; None where the price or the number of tokens is not known."""
@@ -281,6 +294,10 @@ class _NewLog:
     @property
     def session(self) -> str:
         return self._log.session
+
+    @property
+    def shows_kept(self) -> bool:
+        return self._log.shows_kept
 
     def append(self, envelope: Envelope) -> int:
         self._begun = self._begun or isinstance(envelope.event, TurnStarted)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trunkline.base.config import ConfigFileError, Origin
-from trunkline.base.config_file import dotted, read_toml
+from trunkline.base.config_file import TomlFile, dotted, read_toml
 from trunkline.base.config_problems import Problem, by_place, problems_in
 from trunkline.base.config_runner import AGENT
 from trunkline.base.config_schema import SERVICES, Keys, check
@@ -30,7 +30,7 @@ def problems_of(path: str, *, missing: bool) -> list[Problem] | None:
             file = read_toml(path)
             if file is None:
                 return [Problem(path, "does not exist")] if missing else None
-            found = list(problems_in(file, EVERYTHING))
+            found = [*problems_in(file, EVERYTHING), *_in_rules(file), *_in_hooks(file)]
     except ConfigFileError as error:
         return [Problem.of(error)]
     return sorted(found, key=by_place)
@@ -63,6 +63,32 @@ def not_followed(
         return found.not_followed, found.advice
     of_file = (each for each in found.not_followed if os.path.realpath(each.file) == os.path.realpath(file))
     return tuple(each.replace(file=file) for each in of_file), found.advice
+
+
+def _in_rules(file: TomlFile) -> Iterator[Problem]:
+    """Permission rules that cannot be read."""
+    from trunkline.core.rules import KINDS, read_rule
+
+    rules = file.table.get("permissions")
+    lists = rules if isinstance(rules, Mapping) else {}
+    for kind in KINDS:
+        for rule in lists[kind] if isinstance(lists.get(kind), list) else ():
+            if isinstance(rule, str) and (problem := read_rule(rule)[1]):
+                yield Problem.of(
+                    file.wrong(f"has the rule `{rule}`, which cannot be read: {problem}", ("permissions", kind))
+                )
+
+
+def _in_hooks(file: TomlFile) -> Iterator[Problem]:
+    """Hooks that would not be run as they are written."""
+    from trunkline.agents.coder.settings_hooks import read_hook
+
+    hooks = file.table.get("hooks")
+    for event, tables in hooks.items() if isinstance(hooks, Mapping) else ():
+        for table in tables if isinstance(tables, list) else ():
+            _, problems = read_hook(event, table) if isinstance(table, Mapping) else (None, ())
+            for problem in problems:
+                yield Problem.of(file.wrong(f"has a hook with a mistake: {problem.rstrip('.')}", ("hooks", event)))
 
 
 def _in_json(path: str) -> Iterator[Problem]:

@@ -41,8 +41,10 @@ def command(config: str | None, as_json: bool, agents: bool) -> None:
     """List what is wrong with an exchange, each problem with the command that fixes it.
 
     Looks at the file, the packages, the home, the address, and at whether each agent could answer here. Nothing is
-    started, and nobody is asked anything. With --agents, lists the programs that speak the Agent Client Protocol and go
-    by a short name, such as `acp:opencode`, and what each of them lacks here.
+    started, and nobody is asked anything but the model servers of a `models.json`: whether they work.
+
+    With --agents, lists the programs that speak the Agent Client Protocol and go by a short name, such as
+    `acp:opencode`, and what each of them lacks here.
 
     \b
     Examples:

@@ -14,7 +14,7 @@ from trunkline.base import jsontext
 from trunkline.base.printable import printable, printable_line
 from trunkline.cli import local_exchange, value_completion
 from trunkline.cli.explained import explained
-from trunkline.cli.transcript import when
+from trunkline.core.transcript import when
 
 #: Names stand in a column as wide as the longest of them, within these bounds: a name may be as long as an id.
 _FEWEST_OF_WHO, _MOST_OF_WHO = 10, 24

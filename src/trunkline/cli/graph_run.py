@@ -47,10 +47,18 @@ def complete_graph(context: click.Context, parameter: click.Parameter, incomplet
     help="The model for nodes that name none (default: the file's).",
     shell_complete=models(LLM, "mock"),
 )
+@click.option(
+    "--models-dir",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="A folder with a `models.json`, or with GGUF files: more models that the graph may name.",
+)
 @chat_options.keeping
 @chat_options.approving
 @chat_options.tracing_unless
-def command(file: str, text: str | None, as_json: bool, as_jsonl: bool, engine: str, **given: Any) -> None:
+def command(
+    file: str, text: str | None, as_json: bool, as_jsonl: bool, engine: str, models_dir: str | None, **given: Any
+) -> None:
     """Talk to a graph in this process: answers as they come, events of nodes, and the path through the graph.
 
     It is `trunkline chat graph:FILE` with an engine that needs no model: keys, commands and flags are the same.
@@ -77,7 +85,7 @@ def command(file: str, text: str | None, as_json: bool, as_jsonl: bool, engine: 
     refuse_to_replace(given["sound"], file)
     mock = engine == "mock"
     try:
-        agent = GraphFileAgent.load(file, mock=mock, describe=described)
+        agent = GraphFileAgent.load(file, mock=mock, describe=described, models_dir=models_dir)
     except Fault as error:
         raise click.ClickException(printable_line(str(error))) from error
     alone = text is not None or not sys.stdin.isatty()
@@ -93,8 +101,13 @@ def command(file: str, text: str | None, as_json: bool, as_jsonl: bool, engine: 
         why_mute = "no node had anything to say aloud."
     options = ChatOptions(
         given=agent,
-        command=("trunkline", "graph", "run", file, *(() if mock else ("--engine", engine))),
+        command=("trunkline", "graph", "run", file, *(() if mock else ("--engine", engine)), *_folder(models_dir)),
         allow=allow,
         **given,
     )
     chat.start(options, text, as_json=as_json, as_jsonl=as_jsonl, why_mute=why_mute)
+
+
+def _folder(models_dir: str | None) -> tuple[str, ...]:
+    """What names the folder again, when the command is to be repeated."""
+    return () if models_dir is None else ("--models-dir", models_dir)

@@ -1,4 +1,4 @@
-"""The log of a command that serves: how much of it, and where it goes."""
+"""The log of a command that serves: how it looks, how much of it, and where it goes."""
 
 from __future__ import annotations
 
@@ -10,16 +10,41 @@ import click
 
 from trunkline.base.config_services import LOG_LEVELS
 from trunkline.base.redact import RedactingFilter, Redactor
+from trunkline.cli import log_format
 from trunkline.cli.agent_options import StderrHandler
 from trunkline.core.faults import ConfigError
-
-_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def echo(text: str) -> None:
+    """Say something on standard error; with a log for programs, as a line of it."""
+    if log_format.is_json():
+        log_format.tell(text)
+    else:
+        click.echo(text, err=True)
+
+
+def format_option(command: F) -> F:
+    """Give a command the option `--log-format`, which holds from then on."""
+
+    def choose(context: click.Context, parameter: click.Parameter, said: str | None) -> None:
+        log_format.choose(said)
+
+    return click.option(
+        "--log-format",
+        type=click.Choice(log_format.FORMATS),
+        envvar=log_format.VARIABLE,
+        callback=choose,
+        expose_value=False,
+        # What is wrong with the others is to be told in the same way.
+        is_eager=True,
+        help="How the log looks: lines for people, or one JSON object per line (default: text).",
+    )(command)
+
+
 def log_options(command: F) -> F:
-    """Give a command the options `--log-level` and `--log-file`."""
+    """Give a command the options `--log-level`, `--log-file` and `--log-format`."""
     to_file = click.option(
         "--log-file",
         metavar="FILE",
@@ -27,7 +52,7 @@ def log_options(command: F) -> F:
         help="Append the log to this file, in place of standard error. It may be moved away while we write.",
     )
     level = click.option("--log-level", type=click.Choice(LOG_LEVELS), help="How much is logged (default: warning).")
-    return level(to_file(command))
+    return level(to_file(format_option(command)))
 
 
 def begin(level: str, file: str | None, redactor: Redactor, loggers: Sequence[str]) -> None:
@@ -43,7 +68,7 @@ def begin(level: str, file: str | None, redactor: Redactor, loggers: Sequence[st
     except OSError as error:
         raise ConfigError(f"The log cannot be written to `{file}`: {error.strerror}.") from None
     handler.setLevel(number)
-    handler.setFormatter(logging.Formatter(_FORMAT))
+    log_format.prepare(handler, logging.Formatter(log_format.TEXT))
     handler.addFilter(RedactingFilter(redactor))
     logging.getLogger().addHandler(handler)
     for name in loggers:

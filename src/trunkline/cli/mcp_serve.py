@@ -16,8 +16,7 @@ from trunkline.agents import registry
 from trunkline.base.claim import claim
 from trunkline.base.paths import unusable
 from trunkline.base.signals import exit_on_signals
-from trunkline.base.writing import write_or_drop
-from trunkline.cli import agent_options, opening
+from trunkline.cli import agent_options, log_format, opening
 from trunkline.cli.agent_options import EXIT_FAILED, EXIT_USAGE
 from trunkline.cli.arguments import HelpFormatter, Parser, UsageError
 from trunkline.cli.session_start import SessionStart
@@ -29,7 +28,7 @@ logger = logging.getLogger(__name__)
 FLAGS_ONLY = ("help", "agents", "attach")
 
 #: What is heeded with `--attach`: the rest is for the exchange to say.
-ATTACHED = ("agents", "attach")
+ATTACHED = ("agents", "attach", "log_format")
 
 
 def make_parser() -> Parser:
@@ -59,6 +58,7 @@ Options can also be given as environment variables: --mode is TRUNKLINE_MODE,
     )
     agent_options.add_agent_options(parser)
     agent_options.add_session_options(parser)
+    agent_options.add_log_options(parser)
     agent_options.add_attach(parser)
     return parser
 
@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> NoReturn:
     """Run until the host closes its end. Exits 0 then, 143 after SIGTERM, 130 after SIGINT, else see the module."""
     exit_on_signals()
     redactor = opening.redactor()
-    agent_options.log_to_stderr(redactor)
+    agent_options.log_to_stderr(redactor, "mcp")
     try:
         options = agent_options.parse(make_parser(), arguments, FLAGS_ONLY, ATTACHED)
         reading, writing = claim()
@@ -91,8 +91,7 @@ def _attach(options: argparse.Namespace, reading: int, writing: int) -> int:
 
 
 def _fail(text: str, code: int) -> NoReturn:
-    advice = "Try `trunkline mcp serve --help`.\n" if code == EXIT_USAGE else ""
-    write_or_drop(2)(f"Error: {text}\n{advice}".encode(errors="backslashreplace"))
+    log_format.complain(text, "Try `trunkline mcp serve --help`." if code == EXIT_USAGE else "")
     sys.exit(code)
 
 

@@ -23,6 +23,7 @@ from trunkline.models import catalog, fetch, hub
 from trunkline.models.catalog import CatalogEntry
 from trunkline.models.fetch_files import Report
 from trunkline.models.installed import lacking_engines
+from trunkline.models.wanted import wanted
 
 EXIT_STOPPED = 130
 
@@ -119,20 +120,10 @@ def pull(name: str, given: tuple[str, ...], as_json: bool) -> None:
 
 
 def _wanted(name: str, given: bool) -> CatalogEntry:
-    """The model that is meant: one that is built in or was pulled before, else one of the hub."""
-    if hub.split(name) is None:
-        if "/" in name:
-            raise click.ClickException(
-                f"`{name}` is not the name of a model. Names are built in (`trunkline models list`) or look like "
-                "`OWNER/REPOSITORY` or `OWNER/REPOSITORY:FILE`."
-            )
-        return catalog.find(name)
-    if given:
+    """The model that is meant; says what else it could have been."""
+    if given and hub.split(name) is not None:
         raise click.ClickException("`--from` is for built-in models. A GGUF file is used as it is: `--model FILE`.")
-    pulled = [entry for entry in catalog.entries() if name in (entry.name, entry.repository)]
-    if len(pulled) == 1 and catalog.path(pulled[0]) is not None:
-        return pulled[0]
-    found = asyncio.run(hub.find(name))
+    found = asyncio.run(wanted(name))
     if found.others:
         size = hub.size(found.entry.download)
         names = ", ".join(f"`{other}`" for other in found.others[: hub.MOST_NAMED])

@@ -17,7 +17,7 @@ import click
 from trunkline.base import config_addresses as addresses
 from trunkline.base import paths
 from trunkline.base.printable import printable
-from trunkline.cli import opening, services, serving
+from trunkline.cli import log_options, opening, services, serving
 from trunkline.cli.explained import explanation
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.starting import require
@@ -83,6 +83,7 @@ def command() -> None:
     metavar="NAME",
     help="A host name by which it is reached, such as net.example.",
 )
+@log_options.format_option
 def serve(db: str | None, listen: str | None, public: bool, hosts: tuple[str, ...]) -> None:
     """Serve pages and API until stopped. The network is ready when `GET /readyz` answers with 200.
 
@@ -126,7 +127,7 @@ async def _serve(url: str, host: str, port: int, settings: NetworkSettings, stop
     from trunkline.network.open_database import open_database
     from trunkline.network.serving import serve as serve_until
 
-    log_to_stderr(opening.redactor(None, *_secrets(settings, url)))
+    log_to_stderr(opening.redactor(None, *_secrets(settings, url)), "sns")
     require("The network", "network")
     paths.ensure_dir(settings.home)
     database = await open_database(url)

@@ -97,7 +97,8 @@ async def key(key_file: str | None) -> str:
     """
     if key_file is not None:
         return _from_file(key_file)
-    from trunkline.runner.keys import Keys, system_keyring
+    from trunkline.base.keyring import system_keyring
+    from trunkline.runner.keys import Keys
 
     kept = await Keys(system_keyring).load(KEYRING_ENTRY)
     found = (kept or {}).get(_MEMBER)
@@ -108,14 +109,16 @@ async def key(key_file: str | None) -> str:
 
 async def keep(found: str) -> bool:
     """Put a key into the keyring, and say whether it is there."""
-    from trunkline.runner.keys import Keys, system_keyring
+    from trunkline.base.keyring import system_keyring
+    from trunkline.runner.keys import Keys
 
     return await Keys(system_keyring).save(KEYRING_ENTRY, {_MEMBER: found})
 
 
 async def forget() -> bool:
     """Take the key out of the keyring, and say whether there was one."""
-    from trunkline.runner.keys import Keys, system_keyring
+    from trunkline.base.keyring import system_keyring
+    from trunkline.runner.keys import Keys
 
     return await Keys(system_keyring).remove(KEYRING_ENTRY)
 

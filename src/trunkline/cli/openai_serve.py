@@ -14,7 +14,7 @@ from typing import NoReturn
 from trunkline.agents import registry
 from trunkline.base.hosts import Hosts, is_loopback
 from trunkline.base.printable import printable_line
-from trunkline.cli import agent_options, opening, serving
+from trunkline.cli import agent_options, log_format, opening, serving
 from trunkline.cli.agent_options import EXIT_FAILED, EXIT_USAGE
 from trunkline.cli.arguments import HelpFormatter, Parser, UsageError
 from trunkline.cli.explained import explanation
@@ -22,6 +22,7 @@ from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.starting import callers_secret, cannot_listen, require
 
 DEFAULT_LISTEN = "127.0.0.1:4319"
+WIRE = "openai"
 TOKEN_VARIABLE = "TRUNKLINE_OPENAI_TOKEN"  # noqa: S105  (a name)
 
 #: No variable stands for these. An agent's name is read below: several may be given.
@@ -64,6 +65,7 @@ clients must send as their API key; on this machine none is needed.""",
     add("--token-file", metavar="FILE", help="a file with what clients must send as their API key")
     agent_options.add_agent_options(parser)
     agent_options.add_session_options(parser)
+    agent_options.add_log_options(parser)
     return parser
 
 
@@ -79,7 +81,7 @@ def main(arguments: list[str]) -> NoReturn:
         token = _token(options.token_file, host)
         agents = options.agents or list(filter(None, [os.environ.get(_AGENT_VARIABLE)]))
         _check(options, agents)
-        agent_options.log_to_stderr(opening.redactor(None, *([token] if token else [])))
+        agent_options.log_to_stderr(opening.redactor(None, *([token] if token else [])), WIRE)
     except (Fault, OSError) as error:
         _fail(explanation(error), EXIT_FAILED)
     serving.serve(lambda stop: _serve(options, agents, host, port, token, stop))
@@ -90,8 +92,10 @@ async def _serve(
 ) -> None:
     from trunkline.agents.machine import CatalogModels
     from trunkline.base import asgi
+    from trunkline.base.asgi_whence import Whence
     from trunkline.base.posting_kept import keeping_posters
     from trunkline.cli.own_sessions import OwnSessions
+    from trunkline.core import tracing
     from trunkline.wires.openai.errors import refusal
     from trunkline.wires.openai.gate import TokenGate
     from trunkline.wires.openai.machine import MachineRoutes
@@ -101,13 +105,14 @@ async def _serve(
     machine = CatalogModels()
     app = OpenAIApplication(lambda scope: keeper, MachineRoutes(machine, lambda scope: keeper).routes)
     gate = TokenGate(app, Hosts.of(host), token)
+    outermost = Whence(gate, wire=lambda path: WIRE, is_traced=tracing.is_on)
     async with keeping_posters():
         try:
             with asgi.listening(host, port) as listener:
                 address = serving.shown(host, listener.getsockname()[1])
                 ready = f"The OpenAI server is ready: {address}/v1 (Ctrl-C ends it.)"
                 await asgi.serve_on(
-                    gate, listener, stop, lambda: serving.told(ready), stopping=app.close, refusal=refusal
+                    outermost, listener, stop, lambda: serving.told(ready), stopping=app.close, refusal=refusal
                 )
         except asgi.CannotListen as error:
             raise cannot_listen(host, port, error) from None
@@ -146,5 +151,5 @@ def _check(options: argparse.Namespace, agents: list[str]) -> None:
 
 
 def _fail(text: str, code: int) -> NoReturn:
-    serving.told(f"Error: {printable_line(text)}")
+    log_format.complain(printable_line(text))
     sys.exit(code)

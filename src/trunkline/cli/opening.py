@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from trunkline.agents import registry
 from trunkline.base import paths
 from trunkline.base.environ_secrets import environment_secrets
 from trunkline.base.redact import Redactor
+from trunkline.base.values import Value
 from trunkline.base.vocabulary import DEFAULT_ALLOW, Mode
 from trunkline.core.agent import AddHistory, Agent
 from trunkline.core.approvals import BUILT_IN, Policy, unknown_tool
 from trunkline.core.faults import ConfigError, SessionDamaged, SessionNotFound, Unsupported
 from trunkline.core.ids import new_id
 from trunkline.core.log import EventLog, MemoryLog
+from trunkline.core.rules import EXPLAINED, read_rule
 from trunkline.models.providers import NAMES
 from trunkline.store.files import FileStore
 
@@ -29,6 +32,8 @@ _TOOLS = (
     f"There are {', '.join(BUILT_IN)}, and those of MCP servers; "
     "if one of theirs looks like a typo, put it into `allow_list` under `[tools]`."
 )
+#: A comma between two tools, and none in the parentheses of a rule.
+_AT_COMMA = re.compile(r",(?![^()]*\))")
 #: In place of a session's id: the one used last in the workspace.
 LATEST = "latest"
 
@@ -42,6 +47,7 @@ MODEL_OPTIONS = (
     "max_turns",
     "thinking_budget",
     "effort",
+    "sandbox",
 )
 
 
@@ -93,16 +99,21 @@ def policy(allow: str | None, *, agent: Agent, interactive: bool = True, more_to
         allow=(*(DEFAULT_ALLOW if settings.allow is None else settings.allow), *named),
         allow_outside=settings.allow_outside,
         interactive=interactive,
+        rules=settings.permissions,
     )
 
 
 def tools_named(allow: str, *agents: Agent, more_tools: bool = False) -> tuple[str, ...]:
-    """The tools that `--allow` names. They are those of our own agents; what tools others have, only they know.
+    """The tools that `--allow` names, and the rules in it. The tools are those of our own agents; what tools others
+    have, only they know.
 
     Raises:
-        ConfigError: it names a tool that there is not.
+        ConfigError: it names a tool that there is not, or has a rule that cannot be read.
     """
-    named = tuple(word for part in allow.split(",") if (word := part.strip()))
+    named = tuple(word for part in _AT_COMMA.split(allow) if (word := part.strip()))
+    for rule in named:
+        if "(" in rule and (problem := read_rule(rule)[1]):
+            raise ConfigError(f"`--allow`: the rule `{rule}`: {problem}.", hint=f"`{EXPLAINED}` says how to write it.")
     known = [settings for agent in agents if (settings := settings_of(agent)) is not None]
     more_tools = more_tools or any(settings.mcp_servers for settings in known)
     for name in named if known and len(known) == len(agents) else ():
@@ -112,8 +123,11 @@ def tools_named(allow: str, *agents: Agent, more_tools: bool = False) -> tuple[s
 
 
 def first_mode(mode: Mode | None, *, auto_approve: bool) -> Mode | None:
-    """The mode that the flags say to begin with: `--auto-approve` is `yolo`, and can be left like any other."""
-    return "yolo" if auto_approve else mode
+    """The mode that the flags say to begin with: `--auto-approve` is `yolo`, and can be left like any other.
+
+    Whoever also says `plan` wants to agree to a plan first.
+    """
+    return "yolo" if auto_approve and mode != "plan" else mode
 
 
 def keeps_sessions(agent: Agent, workspace: str) -> bool:
@@ -157,7 +171,7 @@ class OfAnotherDirectory(ConfigError):
         )
 
 
-class OpenedLog(NamedTuple):
+class OpenedLog(Value):
     """A log that this process holds."""
 
     log: EventLog
@@ -239,7 +253,7 @@ def session_log(
     if not anyway:
         log.close()
         raise OfAnotherAgent(log.session, owner) if owner != agent else OfAnotherDirectory(log.session, log.workspace)
-    from trunkline.cli.transcript import dialogue
+    from trunkline.core.transcript import dialogue
 
     before = dialogue(log.read())
     log.close()

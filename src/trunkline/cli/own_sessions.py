@@ -325,31 +325,15 @@ class OwnSessions:
         return (await asyncio.to_thread(self._store.peek, session_id)).records
 
     async def fork(self, session_id: str, at: int | None = None, *, to_ask: bool = False) -> KnownSession:
-        from trunkline.exchange.forked_events import fork_point, forked
-        from trunkline.store.copying import copy
+        from trunkline.cli.own_fork import fork
 
-        store, info = self._store, await asyncio.to_thread(self._info, session_id)
+        info = await asyncio.to_thread(self._info, session_id)
         if info is None:
             raise _not_found(session_id)
         self._flush()
-
-        def records() -> Iterator[Envelope | Gap]:
-            return store.peek(session_id).records
-
-        end, _ = await fork_point(session_id, records, at)
-        whose = self._whose(info) or ""
-        events = await forked(records, end, agent=whose, kind=whose.partition(":")[0])
-        log = await asyncio.to_thread(store.create, new_id(), info.workspace, info.agent)
-        try:
-            await asyncio.to_thread(copy, events, log)
-            await log.sync()
-        except BaseException:
-            log.discard()
-            raise
-        log.close()
-        made = await self.known(log.session)
+        made = await self.known(new := await fork(self._store, info, at, self._whose(info) or ""))
         if made is None:
-            raise _not_found(log.session)
+            raise _not_found(new)
         return made
 
     async def remove(self, session_id: str) -> None:

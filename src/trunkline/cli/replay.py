@@ -14,9 +14,8 @@ import click
 from trunkline.agents import script
 from trunkline.agents.script import Script, ScriptTurn, UseTools
 from trunkline.agents.scripted import ScriptedAgent
-from trunkline.cli import transcript
 from trunkline.cli.explained import explained
-from trunkline.core import records
+from trunkline.core import records, transcript
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.approvals import Policy
 from trunkline.core.events import Envelope, ToolRequested, TurnEnded, UserMessage

@@ -19,9 +19,10 @@ from trunkline.base import config_addresses as addresses
 from trunkline.base import jsontext, paths
 from trunkline.base.config_services import settings_of
 from trunkline.base.config_settled import EffectiveConfig
+from trunkline.base.environ_secrets import url_secrets
 from trunkline.base.printable import printable
 from trunkline.base.visible import visible
-from trunkline.cli import services, serving, table
+from trunkline.cli import log_options, services, serving, table
 from trunkline.cli.explained import explanation
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.preview import plain, preview
@@ -70,8 +71,14 @@ def command() -> None:
 @click.option("--secret", metavar="TEXT", help="What callers must know. Others on this machine can see it here.")
 @click.option("--secret-file", type=click.Path(dir_okay=False), metavar="FILE", help="Read the secret from a file.")
 @services.option("runner", "allow_origin", metavar="ORIGIN", help="The one origin whose pages may call.")
-def serve(listen: str | None, secret: str | None, secret_file: str | None, allow_origin: str | None) -> None:
+@services.option("runner", "db", metavar="URL", help="`postgresql://...` that launchers share their agents in.")
+@log_options.format_option
+def serve(
+    listen: str | None, secret: str | None, secret_file: str | None, allow_origin: str | None, db: str | None
+) -> None:
     """Keep agents running until stopped. Those that run now run again after a restart, if a keyring has their secrets.
+
+    Launchers with one database share their agents: each agent runs in one of them, and in another if that one ends.
 
     The secret comes from `--secret`, from `--secret-file` or from the variable RUNNER_LAUNCHER_SECRET. Whoever knows
     it can run programs here: an agent's brain may be any program.
@@ -80,11 +87,15 @@ def serve(listen: str | None, secret: str | None, secret_file: str | None, allow
     Examples:
       RUNNER_LAUNCHER_SECRET=... trunkline runner serve
       trunkline runner serve --listen 127.0.0.1:4391 --secret-file secret.txt --allow-origin https://net.example
+      trunkline runner serve --secret-file secret.txt --db postgresql://runners@db.example/runners
     """
-    from trunkline.runner.launcher import Launcher
+    from trunkline.base.keyring import system_keyring
+    from trunkline.runner.fleet import FleetHome
+    from trunkline.runner.keys import Keys
+    from trunkline.runner.launcher import Launcher, opened_fleet
     from trunkline.runner.launcher import serve as serve_until
 
-    said = _settled({"listen": listen, "allow_origin": allow_origin})
+    said = _settled({"listen": listen, "allow_origin": allow_origin, "db": db})
     found = _secret(secret, secret_file, said, f"Set {SECRET_VARIABLE}, or say `--secret-file` or `--secret`.")
     try:
         host, port = serving.address(said["listen"], hint=_LOCAL_ONLY)
@@ -102,8 +113,9 @@ def serve(listen: str | None, secret: str | None, secret_file: str | None, allow
         from trunkline.cli import opening
         from trunkline.cli.agent_options import log_to_stderr
 
-        log_to_stderr(opening.redactor(None, found))
-        await serve_until(launcher, stop, ready)
+        log_to_stderr(opening.redactor(None, found, *url_secrets(said["db"] or "")))
+        async with opened_fleet(FleetHome(launcher.home), Keys(system_keyring), said["db"]) as fleet:
+            await serve_until(launcher, stop, ready, fleet)
 
     serving.serve(work)
 

@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 from collections.abc import Coroutine
+from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -28,10 +29,13 @@ from trunkline.base.signals import handled
 from trunkline.base.writing import write_all
 from trunkline.cli import services
 from trunkline.cli.standard_output import unwritten
+from trunkline.core import configuration
 from trunkline.core.faults import ConfigError, Fault
 
 if TYPE_CHECKING:
+    from trunkline.runner.config import RunnerConfig
     from trunkline.runner.cycle import CycleReport, Runner
+    from trunkline.runner.holding import Hold
 
 EXIT_FAILED = 1
 _SIGNAL_EXIT = 128
@@ -70,7 +74,8 @@ class _OnceCommand(click.Command):
 @click.command("once", cls=_OnceCommand, short_help="Run one cycle and print the result.")
 @click.option("--config", "path", metavar="FILE", help="The configuration, as JSON; `-`: standard input.")
 @services.agent_option
-def command(path: str | None, agent: str | None) -> None:
+@services.option("runner", "db", metavar="URL", help="`postgresql://...` that launchers share their agents in.")
+def command(path: str | None, agent: str | None, db: str | None) -> None:
     """Run one cycle of one agent: read its context, ask its brain, carry out the decision.
 
     The last line of standard output is a JSON object with `actions`, `results` and `error`.
@@ -90,9 +95,10 @@ def command(path: str | None, agent: str | None) -> None:
         for number in _SIGNALS:
             signal.signal(number, _raise)
         given, file = _given(path, agent)
+        db = configuration.settled("runner", {"db": db})["db"]
         # From here on nothing but our line is written there.
         writing = claim(needs_input=False)[1]
-        sys.exit(_run(_once(given, file, writing)))
+        sys.exit(_run(_once(given, file, db, writing)))
     except _Told as told:
         _end(writing, f"Interrupted by {signal.Signals(told.number).name}", _SIGNAL_EXIT + told.number)
     except Fault as error:
@@ -112,14 +118,21 @@ def _given(path: str | None, agent: str | None) -> tuple[Any, str]:
     return services.configured_agent(str(agent))
 
 
-async def _once(given: Any, path: str, writing: int) -> int:
+async def _once(given: Any, path: str, db: str | None, writing: int) -> int:
     from trunkline.runner.config import normalise
-    from trunkline.runner.opening import open_runner
+    from trunkline.runner.opening import holding
 
     config = normalise(given)
     if path != "-" and config.secret_parts() and open_to_others(path):
         _tell(f"Others can read the secrets in `{path}`: `chmod 600` keeps them out.")
-    runner = open_runner(config, home=paths.state_dir())
+    async with holding(config.agent_id, home=paths.state_dir(), db=db) as hold:
+        return await _held(config, hold, writing)
+
+
+async def _held(config: RunnerConfig, hold: Hold, writing: int) -> int:
+    from trunkline.runner.opening import open_runner
+
+    runner = open_runner(config, home=paths.state_dir(), hold=hold)
     try:
         came, report = await _cycle(runner)
         if came is not None:
@@ -128,7 +141,9 @@ async def _once(given: Any, path: str, writing: int) -> int:
         if report.error is not None:
             _complain(report.error)
     finally:
-        await _within(runner.close(), CLOSE_SECONDS)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await runner.close()
     if came is not None:
         return _SIGNAL_EXIT + came
     return 0 if report.error is None else EXIT_FAILED
@@ -155,11 +170,10 @@ async def _cycle(runner: Runner) -> tuple[int | None, CycleReport]:
     return told.result(), runner.progress
 
 
-async def _within(work: Coroutine[Any, Any, Any], seconds: float) -> None:
-    try:
-        await asyncio.wait_for(work, seconds)
-    except TimeoutError:
-        return
+async def _threads_ended() -> None:
+    """Wait for the threads of the loop, but not for ever. Nothing is cancelled: in Python 3.11 that waits for them."""
+    ending = asyncio.create_task(asyncio.get_running_loop().shutdown_default_executor(), name="end the threads")
+    await asyncio.wait({ending}, timeout=CLOSE_SECONDS)
 
 
 def _run(work: Coroutine[Any, Any, int]) -> int:
@@ -168,7 +182,7 @@ def _run(work: Coroutine[Any, Any, int]) -> int:
     try:
         code = loop.run_until_complete(work)
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-        loop.run_until_complete(_within(loop.shutdown_default_executor(), CLOSE_SECONDS))
+        loop.run_until_complete(_threads_ended())
         if any(not task.done() for task in asyncio.all_tasks(loop)):
             os._exit(code)
     finally:

@@ -11,14 +11,12 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
-import click
-
 from trunkline.base.config_addresses import listening
 from trunkline.base.deadlines import Deadline, deadlines
 from trunkline.base.hosts import is_loopback
 from trunkline.base.printable import printable_line
 from trunkline.base.signals import handled
-from trunkline.base.writing import write_or_drop
+from trunkline.cli import log_format, log_options, traced
 from trunkline.cli.explained import explanation
 from trunkline.cli.wrapping import commands_apart
 from trunkline.core.faults import ConfigError, Fault
@@ -51,7 +49,12 @@ def serve(work: Callable[[asyncio.Event], Awaitable[None]]) -> NoReturn:
     from trunkline.cli.agent_options import run as run_to_its_end
 
     last: list[Deadline] = []
-    code = run_to_its_end(lambda: _until_signal(work, last))
+    try:
+        with traced.by_configuration():
+            code = run_to_its_end(lambda: _until_signal(work, last))
+    except ConfigError as error:
+        _complain(error)
+        code = EXIT_FAILED
     for each in last:
         each.cancel()
     raise SystemExit(code)
@@ -59,7 +62,7 @@ def serve(work: Callable[[asyncio.Event], Awaitable[None]]) -> NoReturn:
 
 def told(text: str) -> None:
     """Say something on standard error, if anybody hears it."""
-    write_or_drop(2)(f"{text}\n".encode())
+    log_format.tell(text)
 
 
 def shown(host: str, port: int) -> str:
@@ -87,9 +90,13 @@ async def _until_signal(work: Callable[[asyncio.Event], Awaitable[None]], last: 
         await work(stop)
     except (Fault, OSError) as error:
         # Told inside the event loop, which then ends in order.
-        click.echo(commands_apart(f"Error: {printable_line(explanation(error))}"), err=True)
+        _complain(error)
         return EXIT_FAILED
     return _SIGNAL_EXIT + came[0] if came else EXIT_FAILED
+
+
+def _complain(error: Fault | OSError) -> None:
+    log_options.echo(commands_apart(f"Error: {printable_line(explanation(error))}"))
 
 
 def _hear(heard: Callable[[int], None]) -> None:

@@ -66,6 +66,7 @@ class SessionStart:
             mode=kept.mode(self.mode, self.policy),
             workspace=self.workspace,
             instructions=self.options.system_prompt,
+            said=[name for name, value in self.model_options.items() if value is not None],
             options=agent_options.with_variables(self.model_options),
             redact=Redaction(opening.redactor(self.agent)),
         )

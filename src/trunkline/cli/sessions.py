@@ -1,8 +1,8 @@
-"""`trunkline sessions`: the conversations that were kept, to list, read, take along and remove; and two ways to go on
-with one that is in an exchange.
+"""`trunkline sessions`: the conversations that were kept, to list, read, take along and remove; what they have changed
+in files, to see and to put back; and two ways to go on with one.
 
-Reading never takes a session from the process that is writing it. Exit codes: 0, or 1 when there is no such session or
-it cannot be read.
+Reading never takes a session from the process that is writing it. Exit codes: 0, or 1 when there is no such session, it
+cannot be read, or not all of it can be undone.
 """
 
 from __future__ import annotations
@@ -18,17 +18,14 @@ from click.shell_completion import CompletionItem
 
 from trunkline.base import exchange_home, jsontext, paths, shapes
 from trunkline.base.printable import printable_line
-from trunkline.cli import shelf, table, transcript, value_completion
+from trunkline.cli import shelf, table, value_completion
 from trunkline.cli.explained import explained
-from trunkline.cli.transcript import when
-from trunkline.core import records
+from trunkline.core import exporting, transcript
 from trunkline.core.events import Envelope, Gap
 from trunkline.core.faults import Fault, SessionNotFound
 from trunkline.core.log import SessionInfo
 from trunkline.core.state import SessionState
-
-#: The version of the first line of an export; `records` is that of the lines after it.
-EXPORT_VERSION = 1
+from trunkline.core.transcript import when
 
 #: So much of each id is shown at least.
 FEWEST_OF_ID = 8
@@ -79,7 +76,7 @@ _session = click.argument("session", metavar="ID", shell_complete=_complete)
 
 @click.group("sessions")
 def command() -> None:
-    """List, read, export and remove the conversations that were kept.
+    """List, read, export, undo, fork and remove the conversations that were kept.
 
     They can be read while an agent is at work on them. Of an ID its beginning is enough, as long as no other has it.
 
@@ -89,6 +86,7 @@ def command() -> None:
       trunkline sessions show latest
       trunkline sessions list --exchange
       trunkline sessions export my-conv-123 --format md > my-conv-123.md
+      trunkline sessions undo latest
     """
 
 
@@ -189,7 +187,7 @@ def show(session: str, exchange: bool, as_json: bool) -> None:
     if as_json:
         # Piece by piece: a session may be long.
         click.echo(b'{"session":' + jsontext.dumps(_record(kept.info, _place(exchange))) + b',"events":[', nl=False)
-        for number, line in enumerate(_events(kept, everything=False)):
+        for number, line in enumerate(exporting.event_lines(kept.records)):
             click.echo((b",\n" if number else b"\n") + line, nl=False)
         click.echo(b"\n]}")
         return
@@ -230,52 +228,26 @@ def _coloured(label: str) -> str:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["jsonl", "md"]),
+    type=click.Choice(["jsonl", "md", "html"]),
     default="jsonl",
     show_default=True,
-    help="One JSON object per event, or Markdown to read.",
+    help="One JSON object per event, Markdown to read, or a page for a browser.",
 )
 @click.option("--all", "everything", is_flag=True, help="With jsonl: also the records that the agent keeps for itself.")
 @explained
-def export(session: str, exchange: bool, form: str, everything: bool) -> None:
+def export(session: str, exchange: bool, form: exporting.ExportFormat, everything: bool) -> None:
     """Write the session ID to standard output.
 
     `jsonl` begins with a line about the session; each line after it is one event, as the log has it. What was damaged
     is told by a line with `gap`.
     """
     kept = _read(session, exchange)
-    for line in _jsonl(kept, everything) if form == "jsonl" else _markdown(kept):
+    if form == "jsonl" and everything:
+        lines = exporting.json_lines(kept.info, kept.records, everything=True)
+    else:
+        lines = exporting.exported(kept.info, kept.records, form)
+    for line in lines:
         click.echo(line)
-
-
-def _jsonl(kept: shelf.SessionView, everything: bool) -> Iterator[bytes]:
-    info = kept.info
-    yield jsontext.dumps(
-        {
-            "trunkline_export": EXPORT_VERSION,
-            "records": records.VERSION,
-            "session": info.id,
-            "workspace": info.workspace,
-            "created": info.created,
-        }
-    )
-    yield from _events(kept, everything)
-
-
-def _events(kept: shelf.SessionView, everything: bool) -> Iterator[bytes]:
-    for record in kept.records:
-        if isinstance(record, Gap):
-            yield jsontext.dumps({"gap": [record.first, record.last]})
-        elif everything or not record.event.private:
-            yield records.encode(record)
-
-
-def _markdown(kept: shelf.SessionView) -> Iterator[str]:
-    info = kept.info
-    yield f"# Session `{printable_line(info.id)}`\n"
-    yield f"Workspace `{printable_line(info.workspace)}`, created {when(info.created)}.\n"
-    for block in transcript.blocks(kept.records):
-        yield transcript.as_markdown(block)
 
 
 @command.command("rm")
@@ -286,31 +258,105 @@ def remove(sessions: tuple[str, ...]) -> None:
 
     One that an agent is at work on stays.
     """
+    from trunkline.cli import sessions_undo
+
     for session in sessions:
+        gone = next((info for info in shelf.sessions() if info.id == session), None)
         shelf.remove(session)
+        if gone is not None:
+            sessions_undo.forget(gone)
         click.echo(f"Removed `{printable_line(session)}`.", err=True)
 
 
-_in_exchange = click.argument("session", metavar="SESSION", shell_complete=value_completion.sessions)
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON; it is JSON in any case.")
+@command.command("undo")
+@click.argument("session", metavar="SESSION", shell_complete=_complete)
+@click.option(
+    "--turns", type=click.IntRange(min=1), default=1, show_default=True, help="How many turns, from the last."
+)
+@_of_exchange
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@explained
+def undo(session: str, turns: int, exchange: bool, as_json: bool) -> None:
+    """Put the files back as they were before the last turns of SESSION.
+
+    A turn is a message that the agent has answered. What Write and Edit have changed is put back wherever it is, what
+    commands have changed if it is in the workspace: contents, permissions, links, and what was created or deleted. A
+    file that somebody else has changed since is left as it is and named; the exit code is 1 then.
+
+    What commands did elsewhere is not undone: other directories, services, databases, commits.
+    """
+    from trunkline.cli import sessions_undo
+
+    found = _read(session, exchange).info
+    if not sessions_undo.undo(found, _place(exchange), turns, as_json=as_json):
+        raise click.exceptions.Exit(1)
+
+
+@command.command("diff")
+@click.argument("session", metavar="SESSION", shell_complete=_complete)
+@click.option("--turns", type=click.IntRange(min=1), metavar="N", help="Only of the last N turns.")
+@_of_exchange
+@explained
+def diff(session: str, turns: int | None, exchange: bool) -> None:
+    """Print what SESSION has changed in files, as a unified diff; what was undone is left out."""
+    from trunkline.cli import sessions_undo
+
+    sessions_undo.show_diff(_read(session, exchange).info, turns)
+
+
+_named = click.argument("session", metavar="SESSION", shell_complete=value_completion.sessions)
+_as_json = click.option("--json", "as_json", is_flag=True, help='Print `{"id", "agent"}` of the new session.')
 
 
 @command.command("fork")
-@_in_exchange
+@_named
 @click.option("--at", type=click.IntRange(min=0), metavar="N", help="Keep the events through N (default: all).")
+@click.option("--turn", type=click.IntRange(min=0), metavar="N", help="Keep the turns through N; instead of `--at`.")
 @_as_json
 @explained
-def fork(session: str, at: int | None, as_json: bool) -> None:
-    """Begin a new session with what was said in SESSION of the exchange that runs here.
+def fork(session: str, at: int | None, turn: int | None, as_json: bool) -> None:
+    """Begin a new session with what was said in SESSION: your own, or one of the exchange that runs here.
 
-    The agent remembers it, and goes on with either. A turn that was in progress at N ends there in the new one. Prints
-    `{"id", "agent"}` of the new session.
+    The agent remembers it, and goes on with either. A turn that was in progress at N ends there in the new one. Turns
+    are counted as in the log, where a command of the agent is one, too; `trunkline sessions show` numbers them.
     """
-    _made(session, "fork", {} if at is None else {"at": at})
+    if at is not None and turn is not None:
+        raise click.UsageError("`--at` and `--turn` cannot go together.")
+    if shelf.has(session):
+        return _fork_own(session, at, turn, as_json=as_json)
+    try:
+        if turn is not None:
+            from trunkline.cli.own_fork import end_of_turn
+
+            at = end_of_turn(shelf.read(session, _place(True)).records, session, turn)
+        _made(session, "fork", {} if at is None else {"at": at}, as_json=as_json)
+    except Fault as refused:
+        # By the beginning of its id, or as the latest, it may be one of ours.
+        try:
+            shelf.read(session)
+        except Fault as unknown:
+            # Who never had to do with an exchange is not told of one.
+            raise refused if _is_in_exchange(session) or not shelf.sessions() else unknown from None
+        _fork_own(session, at, turn, as_json=as_json)
+
+
+def _fork_own(session: str, at: int | None, turn: int | None, *, as_json: bool) -> None:
+    import asyncio
+
+    from trunkline.cli.own_fork import end_of_turn
+    from trunkline.cli.own_fork import fork as fork_own
+    from trunkline.store.files import FileStore
+
+    kept = shelf.read(session)
+    if turn is not None:
+        at = end_of_turn(kept.records, kept.info.id, turn)
+    agent = kept.info.agent or ""
+    made = asyncio.run(fork_own(FileStore(paths.sessions_dir()), kept.info, at, agent))
+    _tell_made(made, agent, kept.info.workspace, as_json=as_json, attach=False)
 
 
 @command.command("handover")
-@_in_exchange
+@_named
 @click.option(
     "--to", metavar="AGENT", required=True, help="The agent that continues it.", shell_complete=value_completion.agents
 )
@@ -319,14 +365,26 @@ def fork(session: str, at: int | None, as_json: bool) -> None:
 def handover(session: str, to: str, as_json: bool) -> None:
     """Let another agent continue SESSION of the exchange that runs here.
 
-    It gets what was said, what tools returned and which files were touched, in a new session; the old one stays. Prints
-    `{"id", "agent"}` of the new session.
+    It gets what was said, what tools returned and which files were touched, in a new session; the old one stays.
     """
-    _made(session, "handover", {"to": to})
+    _made(session, "handover", {"to": to}, as_json=as_json)
 
 
-def _made(session: str, how: str, body: dict[str, Any]) -> None:
+def _made(session: str, how: str, body: dict[str, Any], *, as_json: bool) -> None:
     from trunkline.cli import local_exchange
 
     made = local_exchange.of_session("POST", session, how, body)
-    click.echo(jsontext.dumps({"id": made["id"], "agent": made["agent"]}))
+    _tell_made(made["id"], made["agent"], None, as_json=as_json, attach=True)
+
+
+def _tell_made(session: str, agent: str, workspace: str | None, *, as_json: bool, attach: bool) -> None:
+    """Print the new session, and how to go on with it."""
+    if as_json:
+        click.echo(jsontext.dumps({"id": session, "agent": agent}))
+        return
+    from trunkline.cli.chat_session import ChatOptions, resume_command
+
+    elsewhere = workspace if workspace != os.path.realpath(".") else None
+    options = ChatOptions(agent=agent or None, workspace=elsewhere, attach=attach)
+    click.echo(f"The new session is {printable_line(session)}.")
+    click.echo(f"Go on with: {printable_line(resume_command(options, session))}")

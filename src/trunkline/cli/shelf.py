@@ -17,7 +17,18 @@ from trunkline.store.files import FileStore
 from trunkline.store.glance import SessionGlance
 from trunkline.store.view import SessionView
 
-__all__ = ["LATEST", "SessionGlance", "SessionView", "completions", "glance", "named", "read", "remove", "sessions"]
+__all__ = [
+    "LATEST",
+    "SessionGlance",
+    "SessionView",
+    "completions",
+    "glance",
+    "has",
+    "named",
+    "read",
+    "remove",
+    "sessions",
+]
 
 LATEST = "latest"
 
@@ -34,6 +45,11 @@ def completions(incomplete: str, place: str | None = None) -> list[str]:
     """The ids that begin so, `latest` among them, as far as they can be typed."""
     ids = [LATEST, *(info.id for info in sessions(place))]
     return [id for id in ids if id.startswith(incomplete) and id == printable(id)]
+
+
+def has(session: str) -> bool:
+    """Whether a session of this user has exactly that id."""
+    return bool(session) and os.path.lexists(_log(session, None))
 
 
 def named(session: str, place: str | None = None) -> str:

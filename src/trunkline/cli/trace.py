@@ -1,10 +1,10 @@
-"""What a graph tells of a turn besides its answer: what its nodes want to be known, the way that it took, and sound."""
+"""What a graph tells of a turn besides its answer, in files: the way that it took, and sound."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,52 +12,10 @@ from trunkline.base import jsontext
 from trunkline.base.printable import printable_line
 from trunkline.core.events import Audio, Envelope, Event, Extension
 from trunkline.core.faults import ConfigError
-from trunkline.core.graph.turns import NODE_EVENT, TURN_DIAGNOSTICS
+from trunkline.core.graph.turns import TURN_DIAGNOSTICS
 
 if TYPE_CHECKING:
     from trunkline.cli.talk_files import WavWriter
-
-#: Of one sample of sound.
-_SAMPLE_BYTES = 2
-
-
-def told(event: Extension) -> str:
-    """What only some agents say, in a line: of a node `[NODE: TYPE] KEY=VALUE, ...`."""
-    data = event.data
-    pairs = data.get("pairs")
-    if event.kind != NODE_EVENT or not isinstance(pairs, Mapping):
-        return f"{event.kind}: {dict(data)}"
-    values = ", ".join(f"{key}={value}" for key, value in pairs.items())
-    return f"[{data.get('node')}: {data.get('type')}] {values}"
-
-
-def way(found: Mapping[str, Any], sound_seconds: float = 0.0) -> str:
-    """The way that a turn took through its graph: `guard not_triggered > answer default; 12 ms, 5 tokens`."""
-    nodes = (f"{node.get('name')} {node.get('exit', '')}".strip() for node in _nodes(found))
-    took, tokens = found.get("wall_ms"), found.get("tokens_generated")
-    parts = [*([f"{took:.0f} ms"] if isinstance(took, int | float) else []), *([f"{tokens} tokens"] if tokens else [])]
-    parts += [f"{sound_seconds:.1f} s of sound"] if sound_seconds else []
-    error = found.get("error")
-    parts += [f"error {error['code']}"] if isinstance(error, Mapping) and "code" in error else []
-    return f"({' > '.join(nodes)}; {', '.join(parts)})"
-
-
-def summary(found: Mapping[str, Any]) -> dict[str, Any]:
-    """The same, for a JSON object."""
-    kept = {key: found.get(key) for key in ("status", "wall_ms", "ttft_ms", "tokens_generated", "error")}
-    nodes = [{key: node.get(key) for key in ("name", "type", "exit", "ms")} for node in _nodes(found)]
-    return {**kept, "nodes": nodes}
-
-
-def seconds(event: Audio) -> float:
-    """How long it can be heard."""
-    return len(event.data) / _SAMPLE_BYTES / event.channels / event.rate
-
-
-def _nodes(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """A server may say anything."""
-    nodes = found.get("nodes")
-    return [node for node in nodes if isinstance(node, Mapping)] if isinstance(nodes, list) else []
 
 
 class TraceFiles:

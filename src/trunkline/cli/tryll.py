@@ -16,7 +16,7 @@ import click
 
 from trunkline.agents import registry
 from trunkline.agents.graph.agent_models import HARMLESS, AgentModels, offered
-from trunkline.base import open_files, paths
+from trunkline.base import log_context, open_files, paths
 from trunkline.base.config_services import listed, settings_of
 from trunkline.base.config_settled import EffectiveConfig
 from trunkline.base.printable import printable_line
@@ -171,6 +171,7 @@ def serve(
         storage = services.existing(found, "storage_root", directory=True)
         redactor = opening.redactor(None, *([token] if token else []))
         log_options.begin(found["log_level"], found["log_file"], redactor, _LOGGERS)
+        log_context.of_process["wire"] = "tryll"
     except (Fault, OSError) as error:
         raise click.ClickException(printable_line(explanation(error))) from error
     if found["public"] and not token:

@@ -24,14 +24,14 @@ from trunkline.base.environ_secrets import hide_process
 from trunkline.base.extras import adding
 from trunkline.base.programs import find_program
 from trunkline.base.signals import handled
-from trunkline.cli import table
+from trunkline.cli import agent_options, log_format, log_options, opening, table
 from trunkline.cli.wrapping import fitted
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.demo.showcase import play
 from trunkline.demo.showcase_view import JsonView, NextStep, PlainView, RichView
 from trunkline.exchange.alone import alone, up_home
 from trunkline.exchange.process import ExchangeProcess
-from trunkline.exchange.service import Service
+from trunkline.exchange.service import SENTENCES, Service
 from trunkline.exchange.supervisor import Pace, State, Supervisor
 
 EXIT_FAILED = 1
@@ -39,8 +39,6 @@ _SIGNAL_EXIT = 128
 #: Between the scenes, on a terminal: somebody reads along.
 PAUSE_SECONDS = 0.7
 
-#: What sentences in the place of a command begin with.
-_SENTENCES = ("open", "watch")
 #: What is told of services also after a signal.
 _AT_THE_END: tuple[State, ...] = ("stopped", "given up", "stuck")
 
@@ -86,6 +84,7 @@ TRIALS = (
 )
 @click.option("--tour", is_flag=True, help="Show a conversation between an agent and its host instead, and end.")
 @click.option("--json", "as_json", is_flag=True, help="With `--tour`: print the conversation as JSON lines.")
+@log_options.format_option
 def command(config: str | None, tour: bool, as_json: bool) -> None:
     """Run a demonstration of everything: a live network with pages for your browser, and local models.
 
@@ -118,7 +117,9 @@ def _exchange(path: str) -> int:
     """Run an exchange until a signal comes. A terminal that hangs up ends it; any other SIGHUP is for its file."""
     # Before anything is started: tokens of wires and people are in the environment.
     hide_process()
-    process = ExchangeProcess(path, lambda text: _write(f"exchange: {text}\n"))
+    redactor = opening.redactor()
+    agent_options.log_to_stderr(redactor)
+    process = ExchangeProcess(path, lambda text: _tell(f"exchange: {text}"), learn=redactor.learn)
     at_a_terminal = os.isatty(0)
 
     async def main(stop: asyncio.Event) -> int:
@@ -199,7 +200,7 @@ async def _everything(stop: asyncio.Event) -> int:
 
 
 async def _supervise(found: Sequence[Service], stop: asyncio.Event, pace: Pace | None = None) -> int:
-    _write("Press Ctrl-C to stop all.\n")
+    _tell("Press Ctrl-C to stop all.")
     missing = {service.name for service in found}
 
     def report(service: Service, state: State, detail: str) -> None:
@@ -210,7 +211,7 @@ async def _supervise(found: Sequence[Service], stop: asyncio.Event, pace: Pace |
         if state == "reachable" and missing:
             missing.discard(service.name)
             if not missing:
-                _write(_overview(found))
+                _tell(_overview(found).rstrip("\n"))
 
     return 0 if await Supervisor(found, report, pace).run(stop) else EXIT_FAILED
 
@@ -224,20 +225,33 @@ def _overview(found: Sequence[Service]) -> str:
         lines = [f"  {service.where:<{width}}  {service.about}\n" for service in found]
     else:
         lines = [f"  {service.where}\n    {service.about}\n" for service in found]
-    return f"\nAll is up. Ctrl-C stops it.\n{''.join(lines)}"
+    # The console leads to all the others.
+    links = [service.trial.partition(" ")[2] for service in found if isinstance(service, ExchangeProcess)]
+    begin = f"\nStart here, in a browser:\n  {links[0]}\n" if links else ""
+    return f"\nAll is up. Ctrl-C stops it.\n{''.join(lines)}{begin}"
 
 
 def _report(service: Service, state: State, detail: str) -> None:
-    if state == "reachable":
+    if state == "reachable" and log_format.is_json():
+        detail = service.where
+    elif state == "reachable":
         command, space, rest = service.trial.partition(" ")
         trial = f"    try: {_program() if command == 'trunkline' else command}{space}{rest}"
         # A command is copied, and stays in one piece.
-        detail = f"{service.where}\n{fitted(trial, sys.stdout) if command in _SENTENCES else trial}"
-    _write(f"{service.name}: {state}{'  ' + detail if detail else ''}\n")
+        detail = f"{service.where}\n{fitted(trial, sys.stdout) if command in SENTENCES else trial}"
+    _tell(f"{service.name}: {state}{'  ' + detail if detail else ''}")
 
 
 def _complain(fault: Fault) -> None:
-    click.echo(fitted(f"Error: {fault}", sys.stderr), err=True)
+    log_options.echo(fitted(f"Error: {fault}", sys.stderr))
+
+
+def _tell(text: str) -> None:
+    """Say what becomes of the services: on standard output, where people look; with a log for programs, in that."""
+    if log_format.is_json():
+        log_format.tell(text)
+    else:
+        _write(f"{text}\n")
 
 
 def _write(text: str) -> None:
@@ -296,9 +310,11 @@ def services() -> tuple[Service, ...]:
     from trunkline.demo.services import AgentService, ChainService, NetworkService
     from trunkline.demo.world import World
     from trunkline.exchange import first_file
-    from trunkline.exchange.console.service import ConsoleService
+    from trunkline.exchange.talk.service import TalkService
     from trunkline.exchange.tryll_service import TryllService
 
     world, tryll = World(up_home()), TryllService()
-    exchange = ExchangeProcess(first_file.demonstration_path(up_home()), write=first_file.demonstrate, any_port=True)
-    return (ChainService(world), NetworkService(world), AgentService(world), tryll, ConsoleService(tryll), exchange)
+    others = (ChainService(world), NetworkService(world), AgentService(world), tryll, TalkService(tryll))
+    path = first_file.demonstration_path(up_home())
+    exchange = ExchangeProcess(path, write=first_file.demonstrate, any_port=True, beside=others)
+    return (*others, exchange)

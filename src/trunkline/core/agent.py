@@ -9,6 +9,8 @@ from trunkline.base.values import Value
 from trunkline.base.vocabulary import Mode
 from trunkline.core.client_tools import ClientFiles, ClientTerminal
 from trunkline.core.events import Event, ToolRequested, UserMessage
+from trunkline.core.grants import Grant
+from trunkline.core.rules import Rules
 from trunkline.core.usage import Usage
 
 
@@ -28,6 +30,12 @@ class Capabilities(Value):
     """It can go on with a turn in which a person was asked when its process ended: its conversations have `go_on`."""
     steerable: bool = False
     """It reads messages in the middle of a turn: its conversations have `steer`."""
+    sandbox: bool | None = None
+    """Whether its commands run in a sandbox. None: nobody knows."""
+    model: str = ""
+    """The id of the model that answers, where that is known."""
+    effort: str = ""
+    """How hard it is told to try; empty: as it does by itself, or nobody knows."""
 
 
 class Decision(Value):
@@ -75,6 +83,21 @@ class SetMode(Change):
     mode: Mode
 
 
+class OAuthClient(Value):
+    """What somebody has agreed on with a server's authorization server: who we are there, and what we may do."""
+
+    client_id: str | None = None
+    """None: we register ourselves."""
+    client_secret: str | None = None
+    scopes: tuple[str, ...] = ()
+    """Nothing: what the server asks for."""
+    redirect_uri: str | None = None
+    """Where browsers come back to, on this machine; None: anywhere."""
+
+    def __repr__(self) -> str:
+        return f"OAuthClient(client_id={self.client_id!r})"
+
+
 class AddMcpServer(Change):
     """Connect one more MCP server."""
 
@@ -85,6 +108,12 @@ class AddMcpServer(Change):
     env: Mapping[str, str] | None = None
     url: str | None = None
     headers: Mapping[str, str] | None = None
+    startup_timeout_ms: int | None = None
+    """How long it may take from its start to its list of tools; None: as long as any."""
+    deferred: bool = False
+    """Whether the model is told the names of its tools alone, and looks up the rest."""
+    oauth: bool | OAuthClient = False
+    """Whether it is used with an account that somebody logs in to with a browser, and how."""
 
 
 class UseClient(Change):
@@ -134,6 +163,24 @@ class Meter(Protocol):
         """To be told after each model call what it has used."""
 
 
+class Authority(Protocol):
+    """What a session judges calls by, as it is when asked, and how that is changed."""
+
+    @property
+    def rules(self) -> Rules:
+        """The permission rules that are followed."""
+
+    @property
+    def grants(self) -> tuple[Grant, ...]:
+        """What was granted, in the order in which it was."""
+
+    def follow(self, rules: Rules) -> None:
+        """Judge by other rules from now on."""
+
+    def revoke(self, grant: Grant) -> None:
+        """Take back what was granted."""
+
+
 class OpenRequest(Value):
     """How a conversation should start."""
 
@@ -148,11 +195,19 @@ class OpenRequest(Value):
     instructions: str | None = None
     options: Mapping[str, Any] | None = None
     """Provider, model, limits: what the command line said and only some agents understand."""
+    said: tuple[str, ...] = ()
+    """Which of these were said for this very start: they count more than what was set in the session before."""
     waiting: tuple[ToolRequested, ...] = ()
     """The calls about which a person was asked when the last process ended. `Conversation.go_on` will be called, and
     answers may come before that."""
     meter: Meter | None = None
     """What to ask before each model call."""
+    mode: Callable[[], Mode] | None = None
+    """The session's approval mode, as it is when asked. In `plan` the agent looks and plans, and changes nothing."""
+    rules: Callable[[], Rules] | None = None
+    """The session's permission rules, as they are when asked, for what one call would do to many files or hosts."""
+    authority: Authority | None = None
+    """Who judges the calls, for agents whose users keep rules of their own."""
     announce: Callable[[Event], None] | None = None
     """For what happens between turns or beside them, such as a tool server that came or went: `Notice`, `Extension`,
     `Failed`. Nothing that belongs to an answer."""
@@ -162,13 +217,18 @@ class Conversation(Protocol):
     """One dialogue with one agent. All methods but `turn` return promptly: none waits for a peer or a model.
 
     If its capabilities change with its options, an attribute `capabilities` holds the current ones; otherwise the
-    agent's apply. Two more attributes may be there: `commands`, what a message may begin with and what that does, by
-    word; `context`, how many tokens of the model's window are used, and how many there are.
+    agent's apply. More attributes may be there: `commands`, what a message may begin with and what that does, by word;
+    `context`, how many tokens of the model's window are used, and how many there are; `background`, how many commands
+    run in the background.
 
     With `Capabilities.continues` it has a method `go_on(message)`, which yields what `turn` would: the rest of a turn
     that an earlier process began. Its open requests are yielded again as they were, and nothing is done twice. With
     `Capabilities.steerable` it has a method `steer(message) -> bool`: whether the agent will read the message in the
     turn in progress, before its next model call.
+
+    If some of its commands do what a person would be asked about if the agent did it by itself, it has a method
+    `needs_approver(text) -> bool`: whether a message is one of those. Where people have roles, it is for those who may
+    answer such questions. It returns promptly.
     """
 
     @property

@@ -13,8 +13,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from shlex import split
 
+from trunkline.base.patterns import LONGEST_PATH
+
+#: Files that one command may be given. Of more, nobody waits until they are looked up.
+MOST_FILES = 2_000
 #: What a shell may take for more than a letter, within quotes, too: with one of these a command is not looked into.
 _SPECIAL = re.compile(r"[^\w .,:/@%+=~^'\"-]")
 #: A program of the system, by its name. One by another path is whatever somebody has put there.
@@ -65,13 +70,17 @@ def first_words(command: str) -> str:
     return first
 
 
-def covered(first: str, command: str, workspace: str) -> bool:
-    """Whether a command is these first words, and else has nothing but files and names in the workspace.
+def stays_inside(first: Sequence[str], found: Sequence[str], workspace: str) -> bool:
+    """Whether the words of a command are these first words, and else nothing but files and names in the workspace.
 
     Looks at the disk: a link that leads out of the workspace is not in it.
     """
-    found, names = _divided(words(command))
-    if not first or found != first:
+    divided, names = _divided(list(found))
+    if divided != " ".join(first):
+        names = list(found[len(first) :])
+        if list(found[: len(first)]) != list(first) or not all(map(_is_plain, names)):
+            return False
+    if len(names) > MOST_FILES or any(len(name) > LONGEST_PATH for name in names):
         return False
     root = os.path.realpath(workspace)
     # A test is named behind its file.

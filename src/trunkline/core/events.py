@@ -20,6 +20,10 @@ Category = Literal["info", "edit", "exec", "mcp"]
 OutputType = Literal["text", "diff", "image"]
 Priority = Literal["high", "medium", "low"]
 PlanStatus = Literal["pending", "in_progress", "completed"]
+#: What an agent knows of a call that the session's policy cannot: that it may be done unasked (`allow`), that somebody
+#: is to be asked even where a rule or a grant allows it, except in the mode `yolo` (`confirm`), or in every mode
+#: (`ask`), or that it must not be done (`deny`).
+Asking = Literal["", "allow", "confirm", "ask", "deny"]
 
 _MARKS: Mapping[PlanStatus, str] = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]"}
 
@@ -77,6 +81,11 @@ class ToolRequested(Event):
     description: str = ""
     outside: bool = False
     """It reaches beyond the workspace: neither the allow-list nor a grant that was given inside was meant for that."""
+    asking: Asking = ""
+    why: str = ""
+    """Why it is to be asked about, or denied."""
+    rule_name: str = ""
+    """What permission rules call the tool, where that is not its name: `mcp__SERVER__TOOL`."""
 
 
 class ToolAnswered(Event):
@@ -133,6 +142,11 @@ class PlanEntry(Value):
     priority: Priority = "medium"
     status: PlanStatus = "pending"
 
+    @property
+    def words(self) -> str:
+        """It as a line for people."""
+        return f"{_MARKS[self.status]} {self.content}"
+
 
 class Plan(Event):
     """What the agent means to do, all of it: each plan takes the place of the one before."""
@@ -144,7 +158,14 @@ class Plan(Event):
         """The plan as lines for people."""
         if not self.entries:
             return "There is no plan any more."
-        return "\n".join(["Plan:", *(f"{_MARKS[entry.status]} {entry.content}" for entry in self.entries)])
+        return "\n".join(["Plan:", *(entry.words for entry in self.entries)])
+
+    def since(self, before: Plan | None) -> str:
+        """The same for who has seen the plan before it: where the same things are to be done, those that moved on."""
+        known = before.entries if before is not None else ()
+        if not known or [entry.content for entry in known] != [entry.content for entry in self.entries]:
+            return self.words
+        return "\n".join(entry.words for entry, old in zip(self.entries, known, strict=True) if entry != old)
 
 
 class Audio(Event):
@@ -171,7 +192,11 @@ CALL_SHOWN = "call_shown"
 #: Another: why an answer did not simply come to its end. Its `reason` is `length`, `tool_calls`, `refusal` or
 #: `max_turns`.
 FINISH = "finish"
-UNSEEN = frozenset((COMMANDS, AGENT_MODE, CONTEXT, CALL_SHOWN, FINISH))
+#: Another: where somebody logs in to an MCP server, as they have asked for: its `name`, and the `url` to open.
+MCP_LOGIN = "mcp_login"
+#: And one for both: an MCP server is connected: its `name`, and the names of its `tools`.
+MCP_READY = "mcp_ready"
+UNSEEN = frozenset((COMMANDS, AGENT_MODE, CONTEXT, CALL_SHOWN, FINISH, MCP_LOGIN))
 
 
 class SessionIdentified(Event):
@@ -243,6 +268,8 @@ class ToolJudged(Event):
     description: str
     verdict: Literal["allow", "deny"]
     outside: bool = False
+    why: str = ""
+    """Why it was denied."""
 
 
 class StopAsked(Event):

@@ -1,11 +1,18 @@
-"""The fault that an event tells of by the name of its kind."""
+"""The fault that an exception amounts to, and the one that an event tells of by the name of its kind."""
 
 from __future__ import annotations
 
 from collections import deque
 from functools import cache
 
-from trunkline.core.faults import AgentFailed, Fault
+from trunkline.core.faults import AgentCrashed, AgentFailed, Fault
+
+
+def of(error: BaseException) -> Fault:
+    """The fault that an exception amounts to: itself, or an `AgentCrashed` that names it."""
+    if isinstance(error, Fault):
+        return error
+    return AgentCrashed(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 
 
 def of_kind(kind: str, message: str, *, retryable: bool | None = None) -> Fault:

@@ -45,7 +45,8 @@
     │       └── NotListening, UtteranceTooLong
     ├── UnknownCall              no such tool call is waiting for an answer
     ├── Forbidden                the client's role does not allow it
-    ├── StoreUnavailable         what sessions are kept in does not answer now
+    ├── StoreUnavailable         what sessions are kept in does not answer now, and nothing was done
+    │   └── MayBeDone            it was asked, and does not say whether it was done
     ├── Cancelled                the user stopped it
     └── InternalError            a bug in Trunkline
 
@@ -424,9 +425,14 @@ class Forbidden(Fault):
 
 
 class StoreUnavailable(Fault):
-    """What sessions are kept in does not answer now, such as a database."""
+    """What sessions are kept in does not answer now, such as a database. What was asked for was not done: if it is
+    retryable, the same may be asked again."""
 
     kind = "unavailable"
+
+
+class MayBeDone(StoreUnavailable):
+    """What was asked for may have been done, but no answer came. Asking again may do it twice."""
 
 
 class Cancelled(Fault):
@@ -439,10 +445,3 @@ class InternalError(Fault):
     """A bug in Trunkline."""
 
     kind = "internal"
-
-
-def of(error: BaseException) -> Fault:
-    """The fault that an exception amounts to: itself, or an `AgentCrashed` that names it."""
-    if isinstance(error, Fault):
-        return error
-    return AgentCrashed(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)

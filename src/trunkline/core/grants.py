@@ -1,55 +1,76 @@
-"""Standing answers: what a person has allowed for the rest of a session, and what that covers.
+"""Standing answers: what a person has allowed for the rest of a session. Each covers what a permission rule covers.
 
 `always` on a wire is for the category of the call, as hosts know it. A person at a terminal who allows a command means
-that command: the grant is for its first words and options (`git status --short`) with any files of the workspace, or,
-where these do not tell what is run, for that very text. Whoever allows another thing that is run, or a tool of an MCP
-server, means that tool. A grant that was given to a call outside the workspace covers such calls, too; one that was
-given inside does not reach outside. What was granted in one directory is not granted in another in which the session
-is gone on with.
+that command: the rule is for its first words and options with any files of the workspace (`Bash(git status -s:./**)`),
+or, where these do not tell what is run, for that very text. Whoever allows a page means its host, and whoever allows
+another thing that is run, or a tool of an MCP server, means that tool. A grant that was given to a call outside the
+workspace covers such calls, too; one that was given inside does not reach outside. What was granted in one directory is
+not granted in another in which the session is gone on with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
 from typing import Any
 
-from trunkline.base import jsontext
 from trunkline.base.values import Value
+from trunkline.base.vocabulary import EXIT_PLAN
 from trunkline.core.events import Category, Granted, GrantRevoked, ToolRequested
+from trunkline.core.rules import whole_command
 
-#: Other arguments of a command that change nothing about what is run.
-_HARMLESS = frozenset(("timeout", "description"))
-#: As much of a command as tells it from others in a list.
+#: As much of a rule as tells it from others in a list.
 _SHOWN_CHARS = 200
+#: Tools that a rule can name. Other agents' may have any name, such as one that would be a rule for more.
+_TOOL = re.compile(r"[A-Za-z_][\w.-]*")
+#: The rules that say of our own tools what a category does.
+_OF_CATEGORY: dict[Category, tuple[str, ...]] = {
+    "info": ("Read",),
+    "edit": ("Edit",),
+    "exec": ("Bash", "Spawn", "WebFetch", "WebSearch"),
+    "mcp": ("mcp__*",),
+}
 
 
 class Grant(Value):
-    """What needs no approval: a category; in it, perhaps, one tool, or one command of it with any files."""
+    """What needs no approval: a category; in it, perhaps, one tool, or a part of what it does."""
 
     category: Category
     outside: bool = False
     """Whether calls that reach outside the workspace are covered, too."""
     tool: str = ""
     command: str = ""
+    """What the tool does: first words of a command, a whole one, or the host of a page."""
     exact: bool = False
-    """Whether `command` is all of it, and not its words and options, which files may follow."""
+    """Whether a command is all of it, and not its words and options, which files may follow."""
     workspace: str = ""
     """Where it was given, and is good. Nothing: that was not noted yet."""
 
-    def covers(
-        self, name: str, category: Category, *, outside: bool, args: Mapping[str, Any] | None, workspace: str = "."
-    ) -> bool:
-        """Whether a call needs no approval because of it. A command is judged by where its files lead on the disk."""
-        if category != self.category or (outside and not self.outside) or self.tool not in ("", name):
-            return False
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The allow rules that say the same."""
+        if not self.tool:
+            return _OF_CATEGORY[self.category]
+        if not _TOOL.fullmatch(self.tool):
+            # A rule would say something else.
+            return ()
         if not self.command:
-            return True
-        command = _command(args or {})
-        if command is None or self.exact:
-            return command == self.command
-        from trunkline.core.command_words import covered
+            return (self.tool,)
+        if self.tool == "WebFetch":
+            return (f"{self.tool}({self.command})",)
+        from trunkline.core.command_words import first_words
+        from trunkline.core.rules_commands import INSIDE, exactly
 
-        return covered(self.command, command, workspace)
+        if self.exact:
+            return (f"{self.tool}({exactly(self.command)})",)
+        # Words that say too little were granted by an earlier version.
+        return (f"{self.tool}({self.command}{INSIDE})",) if first_words(self.command) == self.command else ()
+
+    def is_named_by(self, request: ToolRequested) -> bool:
+        """Whether it covers a call for which no rule has to be read: by its category, or by a name that no rule has."""
+        if not self.tool or self.category != request.category:
+            return self.category == request.category
+        name = request.rule_name or request.name
+        return not _TOOL.fullmatch(name) and (self.tool, self.command) == (name, whole_command(request) or "")
 
     @classmethod
     def of(cls, event: Granted | GrantRevoked) -> Grant:
@@ -62,15 +83,13 @@ class Grant(Value):
         return {field: getattr(self, field) for field in self.__fields__}
 
     def __str__(self) -> str:
-        """What it covers, in words."""
-        if self.command:
-            from trunkline.base.visible import visible
+        """What it covers, in words: the rule."""
+        from trunkline.base.visible import visible
 
-            cut = self.command[:_SHOWN_CHARS] + ("..." if len(self.command) > _SHOWN_CHARS else "")
-            shown = f"`{visible(cut, keep='')}`"
-            what = f"exactly {shown}" if self.exact else f"{shown} with other words or files of this directory"
-        else:
-            what = f"the tool `{self.tool}`" if self.tool else f"every `{self.category}` tool"
+        named = self.rules or ((f"{self.tool} {self.command}".strip(),) if not _TOOL.fullmatch(self.tool) else ())
+        cut = (each[:_SHOWN_CHARS] + ("..." if len(each) > _SHOWN_CHARS else "") for each in named)
+        shown = ", ".join(f"`{visible(each, keep='')}`" for each in cut) or "nothing"
+        what = shown if self.tool else f"every `{self.category}` tool ({shown})"
         return f"{what}, outside the workspace too" if self.outside else what
 
 
@@ -78,22 +97,27 @@ def grant_for(request: ToolRequested, *, narrow: bool, workspace: str = "") -> G
     """What "always" to this call means. `narrow`: for a command, or another thing that is run, no more than that."""
     if not narrow or request.category not in ("exec", "mcp"):
         return Grant(request.category, request.outside, workspace=workspace)
-    # What a server makes of a text that it calls a command, nobody here knows.
-    command = _command(request.args) if request.category == "exec" else None
-    if command is None:
-        return Grant(request.category, request.outside, request.name, workspace=workspace)
-    from trunkline.core.command_words import first_words
+    tool, command, exact = request.rule_name or request.name, "", False
+    if request.name == "WebFetch":
+        command = _host(request)
+    elif (text := whole_command(request)) is not None:
+        from trunkline.core.command_words import first_words
 
-    first = first_words(command)
-    return Grant(request.category, request.outside, request.name, first or command, not first, workspace)
+        first = first_words(text) if request.name == "Bash" else ""
+        command, exact = first or text, not first
+    return Grant(request.category, request.outside, tool, command, exact, workspace)
 
 
-def _command(args: Mapping[str, Any]) -> str | None:
-    """The command of a call; all of its arguments, if others could change what is run. None if there is none."""
-    given = {key: value for key, value in args.items() if key not in _HARMLESS}
-    command = given.get("command", given.get("cmd"))
-    if command is None:
-        return None
-    if len(given) == 1 and isinstance(command, str):
-        return command
-    return jsontext.dumps(dict(sorted(given.items()))).decode()
+def may_last(request: ToolRequested) -> bool:
+    """Whether there is an "always" to this call: not to a plan, nor to what its agent asks about each time."""
+    return request.name != EXIT_PLAN and request.asking not in ("confirm", "ask")
+
+
+def _host(request: ToolRequested) -> str:
+    from trunkline.base.host_names import host_in
+
+    try:
+        host = host_in(str(request.args.get("url", "")))
+    except ValueError:
+        host = ""
+    return f"domain:{host}" if host else ""

@@ -8,14 +8,17 @@ what only models read (`AGENTS.md`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trunkline.core.events import Category
 
 #: Everything in directories of these names, at any depth; or a file of that name, as worktrees have.
 DIRECTORIES = frozenset(
     {
         ".git", "git~1", ".hg", ".svn", ".jj", ".husky", ".githooks", ".lefthook", ".vscode", ".idea", ".zed",
-        ".devcontainer", ".claude", ".cursor", ".codex", ".gemini", ".qwen", ".kiro", ".roo", ".windsurf",
-        ".continue", ".opencode", ".amazonq", ".ssh", ".direnv", ".mise", "site-packages", ".bin",
+        ".devcontainer", ".trunkline", ".aionrs", ".claude", ".cursor", ".codex", ".gemini", ".qwen", ".kiro", ".roo",
+        ".windsurf", ".continue", ".opencode", ".amazonq", ".ssh", ".direnv", ".mise", "site-packages", ".bin",
     }
 )  # fmt: skip
 #: Files of these names, at any depth.
@@ -54,9 +57,9 @@ def _as_on_any_disk(name: str) -> str:
     return name.casefold().translate(_PASSED_OVER).rstrip(". ")
 
 
-def beyond(args: Mapping[str, Any]) -> str:
-    """Where a call reaches that counts as outside, in words for whoever is asked."""
+def beyond(category: Category, args: Mapping[str, Any]) -> str:
+    """Where a call reaches that counts as outside, in words for whoever is asked. Reading makes no program run."""
     paths = [args[key] for key in ("file_path", "path", "notebook_path") if isinstance(args.get(key), str)]
-    if any(starts_programs(path.split("/")) for path in paths):
+    if category != "info" and any(starts_programs(path.split("/")) for path in paths):
         return "to a file that makes programs run"
     return "outside the workspace"

@@ -6,7 +6,8 @@ What an `EventLog` promises:
 - After `flush` the records survive the death of this process, also by `kill -9`; after `sync` also a power cut.
 - A record that was cut short by a crash is never read back, and never hides the ones before it.
 - Sequence numbers are given by the caller, count from 1 and have no holes; a hole found when reading is a `Gap`.
-- One writer: a second process that opens the same session gets `SessionHeld`.
+- One writer: a second process that opens the same session gets `SessionHeld`. Where a log is kept by several machines,
+  one that has lost its session gets `LogLost`.
 - `restore` reads back from the end to the last checkpoint, not further.
 """
 
@@ -18,7 +19,12 @@ from typing import Protocol
 
 from trunkline.base.values import Value
 from trunkline.core.events import Checkpointed, Envelope, Gap
+from trunkline.core.faults import StoreUnavailable
 from trunkline.core.state import SessionState
+
+
+class LogLost(StoreUnavailable):
+    """The session is another's now: what was appended and not kept is not part of it, and must not be shown."""
 
 
 class Restored:
@@ -36,6 +42,11 @@ class EventLog(Protocol):
     """The events of one session, in order, forever."""
 
     @property
+    def shows_kept(self) -> bool:
+        """Whether an event may be shown only after `sync`, and not as soon as it outlives this process: others rely on
+        what they have seen."""
+
+    @property
     def session(self) -> str:
         """The session's id."""
 
@@ -51,7 +62,11 @@ class EventLog(Protocol):
         """
 
     async def sync(self) -> None:
-        """Flush, and wait until a power cut cannot take it back. Does not block the event loop."""
+        """Flush, and wait until a power cut cannot take it back. Does not block the event loop.
+
+        Raises:
+            LogLost: the session is another's now.
+        """
 
     def read(self, since: int = 0) -> Iterator[Envelope | Gap]:
         """The records after sequence number `since`, in order; what cannot be read is a `Gap`."""
@@ -117,6 +132,8 @@ MEMORY_RECORDS = 10_000
 
 class MemoryLog:
     """A log in memory that drops its oldest records, for sessions that are not saved."""
+
+    shows_kept = False
 
     def __init__(self, session: str, keep: int = MEMORY_RECORDS) -> None:
         self._session = session

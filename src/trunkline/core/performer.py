@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from trunkline.core import faults
+from trunkline.core import fault_kinds, faults
 from trunkline.core.actions import Abandon, Action, Begin, Cancel, Decide, Emit, GoOn
 from trunkline.core.agent import AddHistory, AddMcpServer, Change, Conversation, Decision
 from trunkline.core.events import (
@@ -27,7 +27,7 @@ from trunkline.core.events import (
     TurnEnded,
     UserMessage,
 )
-from trunkline.core.recorder import Recorder
+from trunkline.core.recorder import EVENTS_PER_TICK, Recorder
 from trunkline.core.turns import State, Turns
 from trunkline.core.usage import NOTHING_USED
 
@@ -46,8 +46,6 @@ DECIDE_SECONDS = 5.0
 #: itself, so that whoever makes it can say what is wrong with the server.
 CONFIGURE_SECONDS = 31.0
 
-#: Events handled before the loop gets a turn, so that an agent that never waits cannot keep out a `stop`.
-EVENTS_PER_TICK = 128
 #: Events handled before the disk and the host are asked whether they keep up.
 EVENTS_PER_LOOK = 16
 
@@ -64,6 +62,8 @@ class Performer:
 
     def __init__(self, turns: Turns, recorder: Recorder) -> None:
         self.conversation: Conversation | None = None
+        self.entered: Callable[[int], None] = lambda turn: None
+        """Called in the task of each turn, before the agent hears of it."""
         self._turns = turns
         self._recorder = recorder
         self._loop = asyncio.get_running_loop()
@@ -219,7 +219,7 @@ class Performer:
                 self._recorder.emit(self._turns.turn, HistoryInjected(change.text))
         except Exception as error:
             if not done.done():
-                done.set_exception(faults.of(error))
+                done.set_exception(fault_kinds.of(error))
         except asyncio.CancelledError:
             # The session ends: `close` keeps what the agent has not heard.
             if done not in self._untold and not done.done():
@@ -230,13 +230,13 @@ class Performer:
             done.set_result(None)
 
     async def _decide(self, turn: int, call_id: str, decision: Decision) -> None:
-        if self._turns.turn != turn:
+        if self._turns.turn != turn or not await self._recorder.kept():
             return
         try:
             await _bounded(self._agent.decide(call_id, decision), DECIDE_SECONDS, "The agent")
         except Exception as error:
             logger.exception("the agent could not be given a decision")
-            self.apply(self._turns.fail(turn, faults.of(error)))
+            self.apply(self._turns.fail(turn, fault_kinds.of(error)))
         else:
             self.apply(self._turns.resolved(turn, call_id))
 
@@ -248,7 +248,8 @@ class Performer:
 
     async def _begin(self, turn: int, message: UserMessage, *, goes_on: bool) -> None:
         await self._left()
-        if self._turns.turn != turn or self._turns.state is State.ENDING:
+        # Whoever finds its beginning in the log does not begin it again.
+        if not await self._recorder.kept() or self._turns.turn != turn or self._turns.state is State.ENDING:
             return
         if self._pump is not None and not self._pump.done():
             fault = faults.AgentFailed("The agent is still busy with a turn that was stopped.")
@@ -263,6 +264,7 @@ class Performer:
     # The turn itself.
 
     async def _run(self, turn: int, answer: Answering, message: UserMessage) -> None:
+        self.entered(turn)
         try:
             ended = await self._listen(turn, answer, message)
         except asyncio.CancelledError:
@@ -275,7 +277,7 @@ class Performer:
         except Exception as error:
             if not isinstance(error, faults.Fault):
                 logger.exception("the agent crashed in turn %d", turn)
-            self.apply(self._turns.agent_failed(turn, faults.of(error)))
+            self.apply(self._turns.agent_failed(turn, fault_kinds.of(error)))
         else:
             self.apply(self._turns.agent_says(turn, ended) if ended else self._turns.agent_gone(turn))
 

@@ -94,7 +94,13 @@ class Preview(Value):
     @property
     def is_cut(self) -> bool:
         """Whether there is more to see."""
-        return bool(self.left_out or any(part.missing for part in self.parts))
+        return bool(self.missing)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """How much there is more to see: of each kind, in words."""
+        counts = {"arguments": self.left_out, "characters": sum(part.missing for part in self.parts)}
+        return tuple(f"{count:,} {kind}" for kind, count in counts.items() if count)
 
     @property
     def is_change(self) -> bool:
@@ -229,7 +235,10 @@ class _Writing:
         if self._is_change and isinstance(old, str) and isinstance(new, str) and old != new:
             del self._args["old_string"], self._args["new_string"]
             every = self._args.get("replace_all") is True
-            yield self._change(*_replaced(self._before, old, new, every=every))
+            is_there = self._before is None or not old or _lines(old) in _lines(self._before)
+            yield self._change(*_replaced(self._before, old, new, every=every), numbered=is_there)
+            if not is_there:
+                yield PreviewPart(text="(cannot work as the file is now: it does not hold what is to be replaced)")
         content = self._args.get("content")
         if isinstance(content, str) and self._path:
             del self._args["content"]
@@ -265,8 +274,11 @@ class _Writing:
             shown += f"\n{_mark(missing)}\n{visible(tail)}"
         return PreviewPart(_label(key), shown, language, missing=missing, unseen=unseen(head) + unseen(tail))
 
-    def _change(self, old: str, new: str) -> PreviewPart:
+    def _change(self, old: str, new: str, *, numbered: bool = True) -> PreviewPart:
+        """`numbered`: the numbers of the lines are those of the file."""
         rows, missing = change(old, new), 0
+        if not numbered:
+            rows = [row.replace(number=None) for row in rows]
         if self._room is not None:
             rows, missing = _cut_rows(rows, self._room)
         hidden = sum(unseen(row.text, "\t") for row in rows)
@@ -332,6 +344,11 @@ def _replaced(before: str | None, old: str, new: str, *, every: bool) -> tuple[s
     if before is None or not old or old not in before:
         return old, new
     return before, before.replace(old, new, -1 if every else 1)
+
+
+def _lines(text: str) -> str:
+    """A text as Edit compares it: line endings are taken care of."""
+    return text.replace("\r\n", "\n")
 
 
 def _is_short(text: str) -> bool:

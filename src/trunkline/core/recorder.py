@@ -1,8 +1,9 @@
 """Stamps the events of a session, writes them to its log and shows them to its sinks.
 
 The order is always log first, sinks second: nothing is shown that a crash could take back, and a turn's end is shown
-only once it would survive a power cut. Both happen at the end of the loop's tick in which the event came, so that a
-burst of text costs one write and a single word is never held.
+only once it would survive a power cut; with a log that says so (`shows_kept`), nothing is before that. Both happen at
+the end of the loop's tick in which the event came, so that a burst of text costs one write and a single word is never
+held.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Protocol
 
 from trunkline.base import jsontext
-from trunkline.core.events import Checkpointed, Envelope, Event, Failed, Gap, TextDelta, ToolJudged, TurnEnded
+from trunkline.core.events import Checkpointed, Envelope, Event, Failed, Gap, TextDelta, ToolJudged, TurnEnded, last_seq
 from trunkline.core.feed import SessionWatcher, Subscribers, Subscription
-from trunkline.core.log import EventLog, Restored
+from trunkline.core.log import EventLog, LogLost, Restored
 from trunkline.core.state import SessionState
 
 logger = logging.getLogger(__name__)
@@ -28,6 +29,9 @@ CHECKPOINT_BYTES = 256 * 1024
 CHECKPOINT_RATIO = 4
 #: What a record is taken to be long that was written before the session was resumed: a word of text, with its frame.
 RECORD_BYTES = 128
+
+#: Events handled before the loop gets a turn, so that one that never waits cannot keep out a `stop`.
+EVENTS_PER_TICK = 128
 
 #: Events that may wait for a slow disk before the agent is asked to wait, too.
 MAX_HELD = 4096
@@ -76,7 +80,12 @@ class Recorder:
         self._judged = False
         """Whether a `ToolJudged` is held."""
         self._first_end: int | None = None
-        """The earliest turn's end that is held: it, and what follows, waits for the disk."""
+        """The earliest turn's end that is held: it, and what follows, waits for the disk. With a log that shows only
+        what is kept, the earliest event of all."""
+        self._shows_kept = log.shows_kept
+        self.lost: Callable[[], None] = lambda: None
+        """Called when the session is another's."""
+        self.is_lost = False
         self._all_shown = asyncio.Event()
         self._all_shown.set()
         self._flush_scheduled = False
@@ -127,8 +136,8 @@ class Recorder:
         kind = type(event)
         if kind is not TextDelta:
             self.state.apply(envelope)
-            if kind is TurnEnded and self._first_end is None:
-                self._first_end = self.seq
+        if self._first_end is None and (self._shows_kept or kind is TurnEnded):
+            self._first_end = self.seq
         if not event.private:
             self._held.append(envelope)
         elif kind is ToolJudged:
@@ -138,6 +147,21 @@ class Recorder:
             self._flush_scheduled = True
             self._all_shown.clear()
             self._loop.call_soon(self._end_of_tick)
+
+    def follow(self, envelopes: Sequence[Envelope]) -> None:
+        """Take over events that somebody else has recorded and kept, and show them; not those that are known."""
+        for envelope in envelopes:
+            if envelope.seq <= self.seq:
+                continue
+            self._log.append(envelope)
+            self.seq = envelope.seq
+            kind = type(envelope.event)
+            if kind is not TextDelta:
+                self.state.apply(envelope)
+            if not envelope.event.private or kind is ToolJudged:
+                self._judged = self._judged or kind is ToolJudged
+                self._held.append(envelope)
+        self.flush()
 
     def flush(self) -> None:
         """Log and show now what waits for the end of the tick; but never a turn's end before it is durable."""
@@ -164,6 +188,13 @@ class Recorder:
     async def shown(self) -> None:
         """Wait until everything that was emitted so far has been shown."""
         await self._all_shown.wait()
+
+    async def kept(self) -> bool:
+        """Wait until what was emitted so far is kept, if it is shown only then: before something is done that must not
+        be done again. Whether it is kept, and the session is still ours."""
+        if self._shows_kept:
+            await self._all_shown.wait()
+        return not self._frozen
 
     @property
     def shown_seq(self) -> int:
@@ -203,6 +234,31 @@ class Recorder:
             elif not item.event.private or (judged and type(item.event) is ToolJudged):
                 yield item
 
+    async def watch(self, live: Subscription, since: int | None) -> AsyncIterator[Envelope | Gap]:
+        """What a subscription is given: from the log what came after `since`, then what comes, without a hole."""
+        # What is on its way to the disk has a number already, and is shown later to those who do not know it.
+        seen = min(since or 0, self.seq)
+        try:
+            if since is not None:
+                try:
+                    for read, item in enumerate(self.read(seen, live.after), 1):
+                        yield item
+                        seen = last_seq(item)
+                        if read % EVENTS_PER_TICK == 0:
+                            await asyncio.sleep(0)
+                except ValueError:
+                    # The log was closed in the middle.
+                    yield Gap(seen + 1, live.after)
+            is_new = False
+            while await live.more():
+                while (found := live.pop()) is not None:
+                    # Numbers only increase: once one is new, all that follow are.
+                    is_new = is_new or last_seq(found) > seen
+                    if is_new:
+                        yield found
+        finally:
+            live.close()
+
     def checkpoint_if_due(self) -> None:
         """Between turns: write down what resuming needs, if enough has happened since the last time."""
         if self._frozen or self._since_checkpoint < max(CHECKPOINT_BYTES, CHECKPOINT_RATIO * self._checkpoint_size):
@@ -223,6 +279,8 @@ class Recorder:
             await self._syncing
         try:
             await self._log.sync()
+        except LogLost:
+            self._give_up()
         except Exception as error:
             self._report(error)
         self._show(self.seq)
@@ -245,15 +303,38 @@ class Recorder:
                 durable = self.seq
                 try:
                     await self._log.sync()
+                except LogLost:
+                    self._give_up()
+                    return
                 except Exception as error:
+                    if self._shows_kept:
+                        # Nobody knows what is kept.
+                        logger.exception("the session cannot be kept")
+                        self._give_up()
+                        return
                     # Also a thread that cannot be started: the answer must not be lost with the disk.
                     self._report(error)
-                later = (item.seq for item in self._held if item.seq > durable and type(item.event) is TurnEnded)
-                self._first_end = next(later, None)
+                self._first_end = self._next_end(durable)
                 self._show(durable)
         finally:
             self._syncing = None
         self.flush()
+
+    def _next_end(self, durable: int) -> int | None:
+        if self._shows_kept:
+            return durable + 1 if self.seq > durable else None
+        later = (item.seq for item in self._held if item.seq > durable and type(item.event) is TurnEnded)
+        return next(later, None)
+
+    def _give_up(self) -> None:
+        """The session is another's: say nothing more of it."""
+        was_lost, self.is_lost = self.is_lost, True
+        self._frozen = True
+        self._held.clear()
+        self._first_end = None
+        self._all_shown.set()
+        if not was_lost:
+            self.lost()
 
     def _show(self, up_to: int) -> None:
         held = self._held
@@ -285,7 +366,7 @@ class Recorder:
         if self._log_broken:
             return
         self._log_broken = True
-        logger.error("the session could not be saved: %s", error)
+        logger.error("the session could not be saved: %s", error, extra={"session": self.session})
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         failed = Failed("internal", f"Failed to save session: {reason}", retryable=True)
         turn = max(self.state.open_turns, default=0)

@@ -10,33 +10,24 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from trunkline.base import log_context
 from trunkline.base.redact import MASK
 from trunkline.base.vocabulary import Mode
-from trunkline.core import faults
+from trunkline.core import faults, tracing
 from trunkline.core.agent import Agent, Capabilities, Change, Decision, Meter, OpenRequest
 from trunkline.core.approvals import Policy
-from trunkline.core.events import (
-    Envelope,
-    Event,
-    Gap,
-    Journaled,
-    JournalReplaced,
-    StopAsked,
-    ToolCancelled,
-    ToolRequested,
-    TurnEnded,
-    UserMessage,
-    last_seq,
-)
-from trunkline.core.feed import QUEUE_LENGTH, Subscription
+from trunkline.core.events import Envelope, Event, Gap, StopAsked, ToolCancelled, ToolRequested, TurnEnded, UserMessage
+from trunkline.core.feed import QUEUE_LENGTH
 from trunkline.core.grants import Grant
-from trunkline.core.log import EventLog, Restored
-from trunkline.core.performer import EVENTS_PER_TICK, Performer
+from trunkline.core.log import EventLog, LogLost, Restored
+from trunkline.core.performer import Performer
 from trunkline.core.recorder import Recorder, Sink
 from trunkline.core.redaction import Redaction
+from trunkline.core.rules import Rules
+from trunkline.core.session_journal import SessionJournal
 from trunkline.core.state import OpenTurn, SessionState
 from trunkline.core.turn_record import dropped
 from trunkline.core.turns import BusyPolicy, State, Turns
@@ -59,12 +50,18 @@ class Session:
         self._recorder = Recorder(log, restored, clock, redact)
         self._turns = Turns(policy, busy, turns_so_far=self.state.turns)
         self._performer = Performer(self._turns, self._recorder)
+        self._performer.entered = self._entered
+        self._trace: tracing.SessionTrace | None = None
         self._closing: asyncio.Task[None] | None = None
         self._redact = redact
         self._agent: Agent | None = None
         self._meter: Meter | None = None
         self.withdrawn: Callable[[Sequence[UserMessage]], None] = lambda messages: None
         """Called with messages that waited and are not answered, for somebody who has kept them."""
+        self.stopped: Callable[[int, str], None] = lambda turn, by: None
+        """Called with the turn in progress when somebody stops it, and who does."""
+        self.deciding: Callable[[str, Decision], None] = lambda call_id, decision: None
+        """Called when somebody's answer was taken, where they give it: the `log_context` there is theirs."""
 
     @classmethod
     async def open(
@@ -80,40 +77,54 @@ class Session:
         name: str = "",
         instructions: str | None = None,
         options: Mapping[str, Any] | None = None,
+        said: Iterable[str] = (),
         redact: Callable[[Event], Sequence[Event]] | None = None,
         clock: Callable[[], float] = time.time,
         meter: Meter | None = None,
         goes_on: bool = False,
+        called: str = "",
     ) -> Session:
         """Begin a session, or go on with the one that the log holds: what was granted in this workspace, and the
-        mode that was chosen there unless one is given here.
+        mode that was chosen there unless one is given here. Of the `options`, those named in `said` count more than
+        what was set in the session before. `called`: the agent's name for whoever follows it, if it has another here.
 
         With `goes_on`, also with the turn in which a person was being asked when the last process ended, if the agent
         can. Every other turn that was not ended then ends `unknown`, and nothing of it is done again.
 
         Raises:
-            ConfigError: the agent cannot work as configured.
+            ConfigError: the agent cannot work as configured. LogLost: the session is another's.
         """
         session = cls(log, policy, restored=log.restore() if resume else None, busy=busy, redact=redact, clock=clock)
         session._meter = meter
         waiting = session._waiting() if goes_on and agent.capabilities.continues else None
         session._close_dangling_turns(but=waiting[0] if waiting else 0)
+        if log.shows_kept:
+            # Nobody is shown these ends as they come, and whoever reads must read what is kept.
+            await log.sync()
         session._begin_in(workspace, mode)
         request = OpenRequest(
             session_id=log.session,
-            journal=_Journal(session._recorder, session._turns),
+            journal=SessionJournal(session._recorder, session._turns),
             resumed=resume,
             history=tuple(session.state.history),
             workspace=workspace,
             name=name,
             instructions=instructions,
             options=options,
+            said=tuple(said),
             waiting=waiting[1].waiting if waiting else (),
             meter=meter,
+            mode=lambda: session.mode,
+            rules=lambda: policy.rules,
+            authority=session,
             announce=session._announce,
         )
-        session._performer.conversation = await agent.open(request)
+        with log_context.about(session=session.id):
+            session._performer.conversation = await agent.open(request)
         session._agent = agent
+        if tracing.tracer is not None:
+            session._trace = tracing.tracer.session(session.id, called or agent.name)
+            session.attach(session._trace)
         if waiting:
             number, turn = waiting
             session._performer.apply(session._turns.go_on(number, turn.message, turn.waiting))
@@ -147,6 +158,12 @@ class Session:
     def context(self) -> tuple[int, int] | None:
         """How many tokens of the model's window are used, and how many it has; None: nobody knows."""
         found: tuple[int, int] | None = getattr(self._performer.conversation, "context", None)
+        return found
+
+    @property
+    def background(self) -> int:
+        """How many commands of the agent run in the background, as far as that is known."""
+        found: int = getattr(self._performer.conversation, "background", 0)
         return found
 
     @property
@@ -184,6 +201,11 @@ class Session:
         return self._turns.policy.allow
 
     @property
+    def rules(self) -> Rules:
+        """The permission rules that are followed."""
+        return self._turns.policy.rules
+
+    @property
     def waiting(self) -> tuple[ToolRequested, ...]:
         """The calls about which a person is asked."""
         return self._turns.pending
@@ -203,31 +225,7 @@ class Session:
 
         With `since` left out, only those that come after this call. Ends with the session.
         """
-        return self._watch(self._recorder.subscribe(length), since)
-
-    async def _watch(self, live: Subscription, since: int | None) -> AsyncIterator[Envelope | Gap]:
-        # What is on its way to the disk has a number already, and is shown later to those who do not know it.
-        seen = min(since or 0, self.seq)
-        try:
-            if since is not None:
-                try:
-                    for read, item in enumerate(self._recorder.read(seen, live.after), 1):
-                        yield item
-                        seen = last_seq(item)
-                        if read % EVENTS_PER_TICK == 0:
-                            await asyncio.sleep(0)
-                except ValueError:
-                    # The log was closed in the middle.
-                    yield Gap(seen + 1, live.after)
-            is_new = False
-            while await live.more():
-                while (found := live.pop()) is not None:
-                    # Numbers only increase: once one is new, all that follow are.
-                    is_new = is_new or last_seq(found) > seen
-                    if is_new:
-                        yield found
-        finally:
-            live.close()
+        return self._recorder.watch(self._recorder.subscribe(length), since)
 
     @property
     def shown(self) -> int:
@@ -264,6 +262,8 @@ class Session:
         self._turns.check_room()
         actions = self._turns.submit(message, refusal or self._over_budget())
         number = self._turns.latest
+        if self._trace is not None:
+            self._trace.expected(number)
         self._performer.apply(actions)
         return number
 
@@ -279,9 +279,12 @@ class Session:
         """Decide on a tool call that waits. `by`: who does, where several may.
 
         Raises:
-            UnknownCall: none of that id does.
+            UnknownCall: none of that id does, or the session is being closed, and it would be lost.
         """
+        if self._closing is not None:
+            raise faults.UnknownCall("The session is being closed here.", hint="Answer when it is back.")
         self._performer.apply(self._turns.answer(call_id, decision, by))
+        self.deciding(call_id, decision)
 
     def steer(self, message: UserMessage) -> bool:
         """Put a message into the turn in progress; whether the agent reads it there. Else nothing has happened."""
@@ -291,9 +294,20 @@ class Session:
         self._performer.apply(self._turns.steered(message))
         return True
 
+    def needs_approver(self, text: str) -> bool:
+        """Whether a message is a command that only those should give who may `answer`: it does what they would be asked
+        about, and nobody will be. To be asked by whoever submits messages of people that may not."""
+        ask: Callable[[str], bool] | None = getattr(self._performer.conversation, "needs_approver", None)
+        return ask is not None and ask(text)
+
     def set_mode(self, mode: Mode) -> None:
         """Change the approval mode; requests that it allows are released."""
         self._performer.apply(self._turns.set_mode(mode))
+
+    def follow(self, rules: Rules) -> None:
+        """Judge by other rules from now on; requests that they allow are released."""
+        self._turns.policy.rules = rules
+        self._performer.apply(self._turns.release())
 
     def revoke(self, grant: Grant) -> None:
         """Take back what was granted: later calls need approval again. One that is not there is ignored."""
@@ -312,6 +326,8 @@ class Session:
             self._recorder.emit(self.turn if ends else 0, StopAsked(by, ids))
         if withdrawn:
             self.withdrawn(withdrawn)
+        if by and ends:
+            self.stopped(self.turn, by)
         self._performer.apply(self._turns.stop(only=turn))
 
     def break_off(self, fault: faults.Fault) -> None:
@@ -326,8 +342,14 @@ class Session:
         return self._performer.configure(change)
 
     async def settled(self) -> None:
-        """Wait until everything that has happened is in the log and was shown."""
+        """Wait until everything that has happened is in the log and was shown.
+
+        Raises:
+            LogLost: it is not, and never will be: the session is another's.
+        """
         await self._recorder.shown()
+        if self._recorder.is_lost:
+            raise LogLost("The session has moved to another node, without what was last said here.", hint="Try again.")
 
     async def at_rest(self) -> None:
         """Wait until no turn is in progress, none is queued, and the end of the last one has been shown."""
@@ -356,11 +378,26 @@ class Session:
             self._closing = asyncio.get_running_loop().create_task(self._suspend(), name="suspend the session")
         await self.close()
 
+    def when_lost(self, lost: Callable[[], None]) -> None:
+        """Call this when the log says that the session is another's: then `abandon` is to be called."""
+        self._recorder.lost = lost
+
+    async def abandon(self) -> None:
+        """Let go of the agent and the log at once: the session is another's, and nothing more is said of it here."""
+        self._turns.forget_queue()
+        self._closing = self._closing or asyncio.create_task(self._suspend(), name="abandon the session")
+        await asyncio.shield(self._closing)
+
     async def _suspend(self) -> None:
         self.ending()
         self._recorder.freeze()
         await self._performer.leave()
         await self._recorder.close()
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether nothing more is taken."""
+        return self._closing is not None
 
     def ending(self) -> None:
         """Let a process that waits for this session know that `close` will be called soon."""
@@ -372,6 +409,12 @@ class Session:
         await self._performer.close()
         await self._recorder.close(keep_unused=keep_unused)
 
+    def _entered(self, turn: int) -> None:
+        """Called in the task of a turn, before the agent hears of it."""
+        log_context.add(session=self.id, turn=turn)
+        if self._trace is not None:
+            self._trace.entered(turn)
+
     def _announce(self, event: Event) -> None:
         if self._closing is None:
             self._recorder.emit(self._turns.turn, event)
@@ -381,7 +424,8 @@ class Session:
         policy = self._turns.policy
         policy.workspace = os.path.realpath(workspace)
         policy.grants.update(dict.fromkeys(self.state.grants_in(policy.workspace)))
-        policy.mode = mode or self.state.mode_in(policy.workspace) or policy.mode
+        for each in (*self.state.modes_in(policy.workspace), *((mode,) if mode else ())):
+            policy.enter(each)
 
     def _waiting(self) -> tuple[int, OpenTurn] | None:
         """The turn in which a person was being asked, and nothing else was under way. A call with a secret in its
@@ -400,21 +444,3 @@ class Session:
                 self._recorder.emit(number, ToolCancelled(call_id, "The process ended before this tool did"))
             self._recorder.emit(number, TurnEnded("unknown"))
         self._recorder.forget_unshown()
-
-
-class _Journal:
-    """The agent's records, kept in the session's log."""
-
-    def __init__(self, recorder: Recorder, turns: Turns) -> None:
-        self._recorder = recorder
-        self._turns = turns
-
-    @property
-    def records(self) -> Sequence[Any]:
-        return tuple(self._recorder.state.journal)
-
-    def append(self, record: Any) -> None:
-        self._recorder.emit(self._turns.turn, Journaled(record))
-
-    def replace(self, records: Sequence[Any]) -> None:
-        self._recorder.emit(self._turns.turn, JournalReplaced(tuple(records)))

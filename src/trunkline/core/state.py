@@ -50,6 +50,8 @@ class Snapshot(Value):
     journal: tuple[Any, ...] = ()
     mode_in: str | None = None
     """The directory that the mode was chosen for, where that was noted."""
+    mode_before_plan: Mode | None = None
+    """The mode to which an approved plan leads back, if it was chosen there, too."""
 
 
 class OpenTurn:
@@ -76,6 +78,7 @@ class SessionState:
         """The number of the latest turn."""
         self.mode: Mode | None = start.mode
         self._mode_in = start.mode_in or ""
+        self._mode_before_plan: Mode | None = start.mode_before_plan
         self.grants: list[Grant] = list(map(Grant, start.grants) if start.given is None else start.given)
         """In the order in which they were given."""
         self.history: list[str] = list(start.history)
@@ -93,9 +96,12 @@ class SessionState:
         """Whether anything was ever said in it."""
         return bool(self.turns or self.history or self.journal)
 
-    def mode_in(self, workspace: str) -> Mode | None:
-        """The mode that was chosen for a directory, or before it was noted for which; None if none was."""
-        return self.mode if self._mode_in in ("", workspace) else None
+    def modes_in(self, workspace: str) -> tuple[Mode, ...]:
+        """The mode that was chosen for a directory, or before it was noted for which; ahead of `plan`, the one to which
+        an approved plan leads back. Nothing if none was."""
+        if self.mode is None or self._mode_in not in ("", workspace):
+            return ()
+        return (self.mode,) if self._mode_before_plan is None else (self._mode_before_plan, self.mode)
 
     def grants_in(self, workspace: str) -> list[Grant]:
         """What was granted in a directory, or before it was noted where."""
@@ -122,6 +128,9 @@ class SessionState:
                 if turn := self.open_turns.get(envelope.turn):
                     turn.calls.pop(call_id, None)
             case ModeChanged(mode=mode, workspace=workspace):
+                known = self.modes_in(workspace)
+                if known[-1:] != ("plan",) or mode != "plan":
+                    self._mode_before_plan = known[-1] if mode == "plan" and known else None
                 self.mode, self._mode_in = mode, workspace
             case Granted() | GrantRevoked():
                 self._granted(envelope.event)
@@ -157,6 +166,7 @@ class SessionState:
                 self.agent_session,
                 tuple(self.journal),
                 self._mode_in or None,
+                self._mode_before_plan,
             )
         )
 

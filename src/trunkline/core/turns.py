@@ -22,10 +22,10 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Literal
 
-from trunkline.base.vocabulary import Mode
+from trunkline.base.vocabulary import EXIT_PLAN, Mode
 from trunkline.core.actions import Abandon, Action, Begin, Cancel, Decide, Emit, GoOn
 from trunkline.core.agent import Approve, Decision, Deny
-from trunkline.core.approvals import Policy, Verdict
+from trunkline.core.approvals import Policy
 from trunkline.core.events import (
     Event,
     Failed,
@@ -62,7 +62,6 @@ SHOWN_CHARS = 80
 STOPPED = "Stopped by user"
 CLOSED = "The session was closed"
 DENIED = "User denied"
-NOBODY_TO_ASK = "Not allowed by the approval policy, and there is nobody to ask"
 DROPPED = "Stopped before this message was answered"
 
 #: What becomes of a message that comes in the middle of a turn: it waits, is refused, or is forgotten.
@@ -200,17 +199,20 @@ class Turns:
         turn = self._turn
         if turn is None or turn.calls.get(call_id) is not CallState.PENDING:
             raise UnknownCall(f"No tool call `{call_id[:SHOWN_CHARS]}` is waiting for an answer.")
-        # What is granted is ours to remember, and to take back: the agent goes on asking.
+        request = turn.requests[call_id]
         actions: list[Action] = [Emit(turn.number, ToolAnswered(call_id, isinstance(decision, Approve), by))]
+        if isinstance(decision, Approve) and request.name == EXIT_PLAN:
+            # Before the agent hears of it: what it does next is no longer only planning. Each plan is asked about.
+            actions += [self._put_into(self.policy.mode_before_plan)] if self.policy.mode == "plan" else []
+            decision = Approve()
+        # What is granted is ours to remember, and to take back: the agent goes on asking.
         actions += self._decide(turn, call_id, Approve() if isinstance(decision, Approve) else decision)
         if isinstance(decision, Approve) and decision.scope == "always":
-            grant = grant_for(turn.requests[call_id], narrow=decision.narrow, workspace=self.policy.workspace)
+            grant = grant_for(request, narrow=decision.narrow, workspace=self.policy.workspace)
             if grant not in self.policy.grants:
                 self.policy.grants[grant] = None
                 actions.append(Emit(turn.number, Granted(**grant.members)))
-            actions += self._release()
-        self._settle()
-        return actions
+        return actions + self.release()
 
     def revoke(self, grant: Grant) -> list[Action]:
         """Take a grant back; what runs already goes on."""
@@ -219,10 +221,7 @@ class Turns:
 
     def set_mode(self, mode: Mode) -> list[Action]:
         """Change the approval mode; what it allows is released."""
-        self.policy.mode = mode
-        released = self._release()
-        self._settle()
-        return [Emit(self.turn, ModeChanged(mode, self.policy.workspace)), *released]
+        return [self._put_into(mode), *self.release()]
 
     def stop(self, why: str = STOPPED, only: int | None = None) -> list[Action]:
         """Stop the turn in progress and drop what waits behind it; with `only`, that turn alone. When idle, nothing."""
@@ -360,18 +359,19 @@ class Turns:
         if self.state is State.ENDING:
             turn.put(request.call_id, CallState.CLOSED)
             return [Decide(turn.number, request.call_id, Deny(STOPPED))]
-        verdict = self._verdict(request)
-        if verdict == "ask":
+        ruling = self.policy.judge(request)
+        if ruling.decision is None:
             turn.put(request.call_id, CallState.PENDING)
             turn.shown.add(request.call_id)
             self._move(Step.ASK)
             return [Emit(turn.number, request)]
-        fields = {name: getattr(request, name) for name in request.__fields__}
-        judged = Emit(turn.number, ToolJudged(**fields, verdict=verdict))
-        return [judged, *self._decide(turn, request.call_id, Approve() if verdict == "allow" else Deny(NOBODY_TO_ASK))]
+        fields = {name: getattr(request, name) for name in request.__fields__ if name in ToolJudged.__fields__}
+        judged = Emit(turn.number, ToolJudged(**{**fields, "verdict": ruling.verdict, "why": ruling.reason}))
+        return [judged, *self._decide(turn, request.call_id, ruling.decision)]
 
-    def _verdict(self, request: ToolRequested) -> Verdict:
-        return self.policy.verdict(request.name, request.category, outside=request.outside, args=request.args)
+    def _put_into(self, mode: Mode) -> Action:
+        self.policy.enter(mode)
+        return Emit(self.turn, ModeChanged(mode, self.policy.workspace))
 
     def _decide(self, turn: TurnRecord, call_id: str, decision: Decision) -> list[Action]:
         if isinstance(decision, Approve):
@@ -384,13 +384,14 @@ class Turns:
             decision = Deny(reason)
         return [Decide(turn.number, call_id, decision)]
 
-    def _release(self) -> list[Action]:
-        """Approve the pending requests that the policy no longer asks about."""
+    def release(self) -> list[Action]:
+        """Answer the pending requests that the policy no longer asks about."""
         actions: list[Action] = []
         for request in self.pending:
-            if self._turn is not None and self._verdict(request) == "allow":
-                actions.append(Emit(self._turn.number, ToolAnswered(request.call_id, approved=True)))
-                actions += self._decide(self._turn, request.call_id, Approve())
+            if self._turn is not None and (decision := self.policy.judge(request).decision) is not None:
+                actions.append(Emit(self._turn.number, ToolAnswered(request.call_id, isinstance(decision, Approve))))
+                actions += self._decide(self._turn, request.call_id, decision)
+        self._settle()
         return actions
 
     def _settle(self) -> None:

@@ -15,6 +15,7 @@ from trunkline.base.values import Value
 from trunkline.core.events import ToolRequested
 from trunkline.core.faults import UnknownCall
 from trunkline.core.ids import new_id
+from trunkline.exchange.turn_rows import held
 from trunkline.store.database import Database, Row, Transaction
 
 State = Literal["pending", "approved", "denied", "closed"]
@@ -24,7 +25,7 @@ MOST_LISTED = 1000
 
 _FIELDS = (
     "id, session, agent, turn, call_id, tool, category, description, args, digest, asked_at, state, decided_by, "
-    "decided_at, reason"
+    "decided_at, decided_wire, reason"
 )
 
 
@@ -45,7 +46,25 @@ class Approval(Value):
     state: State
     decided_by: str | None = None
     decided_at: int | None = None
+    decided_wire: str | None = None
+    """By which wire the answer came, as far as that is known."""
     reason: str | None = None
+
+
+class ApprovalFilter(Value):
+    """Which approvals to list: those of which all that is given is true."""
+
+    state: State | None = None
+    session: str | None = None
+    agent: str | None = None
+    tool: str | None = None
+    category: str | None = None
+    by: str | None = None
+    """Who decided."""
+    is_over: bool = False
+    """Only those that await no answer any more; in the order in which that came, not in that of the questions."""
+    before: str | None = None
+    """The id of another one: those that come before it."""
 
 
 class AlreadyDecided(UnknownCall):
@@ -100,10 +119,18 @@ class ApprovalStore:
         return await self._database.write(write)
 
     async def answered(
-        self, session: str, turn: int, call_id: str, *, approved: bool, by: str, reason: str | None = None
+        self,
+        session: str,
+        turn: int,
+        call_id: str,
+        *,
+        approved: bool,
+        by: str,
+        reason: str | None = None,
+        wire: str | None = None,
     ) -> None:
         """The session accepted an answer. A row that already has one keeps it."""
-        await self._settle(session, turn, call_id, "approved" if approved else "denied", by, reason)
+        await self._settle(session, turn, call_id, "approved" if approved else "denied", by, reason, wire)
 
     async def explained(self, id: str, reason: str) -> None:
         """Why it was denied."""
@@ -133,21 +160,35 @@ class ApprovalStore:
 
     async def get(self, id: str) -> Approval | None:
         """The approval with that id."""
-        row = await self._database.read(lambda tx: tx.one(f"SELECT {_FIELDS} FROM approval WHERE id = ?", (id,)))
+        row = await self._database.read(lambda tx: tx.one(f"SELECT {_FIELDS} FROM approval WHERE id = ?", (held(id),)))
         return None if row is None else _approval(row)
 
     async def found(self, state: State | None = None, session: str | None = None) -> list[Approval]:
         """The latest approvals, oldest first."""
+        return await self.listed(ApprovalFilter(state, session))
+
+    async def listed(self, wanted: ApprovalFilter, limit: int = MOST_LISTED) -> list[Approval]:
+        """The latest of those that are wanted, oldest first."""
         where, values = ["1 = 1"], []
-        for column, value in (("state", state), ("session", session)):
+        for column, value in (
+            ("state", wanted.state),
+            ("session", wanted.session),
+            ("agent", wanted.agent),
+            ("tool", wanted.tool),
+            ("category", wanted.category),
+            ("decided_by", wanted.by),
+        ):
             if value is not None:
                 where.append(f"{column} = ?")
-                values.append(value)
-        sql = (
-            f"SELECT {_FIELDS} FROM approval WHERE {' AND '.join(where)} ORDER BY asked_at DESC, id DESC "
-            f"LIMIT {MOST_LISTED}"
-        )
-        rows = await self._database.read(lambda tx: tx.all(sql, values))
+                values.append(held(value))
+        if wanted.is_over:
+            where.append("state <> 'pending'")
+        at = "decided_at" if wanted.is_over else "asked_at"
+        if wanted.before is not None:
+            where.append(f"({at}, id) < (SELECT {at}, id FROM approval WHERE id = ?)")
+            values.append(held(wanted.before))
+        sql = f"SELECT {_FIELDS} FROM approval WHERE {' AND '.join(where)} ORDER BY {at} DESC, id DESC LIMIT ?"
+        rows = await self._database.read(lambda tx: tx.all(sql, (*values, min(limit, MOST_LISTED))))
         return [_approval(row) for row in reversed(rows)]
 
     async def overdue(self, until: int) -> list[Approval]:
@@ -170,14 +211,21 @@ class ApprovalStore:
         return [str(row["session"]) for row in await self._database.read(lambda tx: tx.all(sql))]
 
     async def _settle(
-        self, session: str, turn: int, call_id: str | None, state: State, by: str | None, reason: str | None
+        self,
+        session: str,
+        turn: int,
+        call_id: str | None,
+        state: State,
+        by: str | None,
+        reason: str | None,
+        wire: str | None = None,
     ) -> None:
-        by, reason = (None if text is None else jsontext.whole(text) for text in (by, reason))
-        values: list[Any] = [state, by, self._clock(), reason, session, turn]
+        by, reason, wire = (None if text is None else jsontext.whole(text) for text in (by, reason, wire))
+        values: list[Any] = [state, by, self._clock(), wire, reason, session, turn]
         call = "" if call_id is None else " AND call_id = ?"
         values += [] if call_id is None else [jsontext.whole(call_id)]
         sql = (
-            "UPDATE approval SET state = ?, decided_by = ?, decided_at = ?, reason = ? "
+            "UPDATE approval SET state = ?, decided_by = ?, decided_at = ?, decided_wire = ?, reason = ? "
             f"WHERE session = ? AND turn = ?{call} AND state = 'pending'"
         )
         await self._database.write(lambda tx: tx.execute(sql, values))

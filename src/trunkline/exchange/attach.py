@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib import import_module
 
-from trunkline.base import attach, local_socket
+from trunkline.base import attach, local_socket, log_context
 from trunkline.base.attach import AttachAnswer, AttachEnding, AttachHeader, BadAttachment
 from trunkline.core.faults import ConfigError, Fault, SessionExists, SessionNotFound
 from trunkline.exchange.exchange import Exchange
@@ -88,6 +88,7 @@ async def _serve(exchange: Exchange, connection: LocalConnection, full: bool) ->
                 raise ConfigError(f"The exchange has {MAX_CLIENTS} programs attached, which is the limit.")
             async with asyncio.timeout(HEADER_SECONDS):
                 header = attach.decode_header(await connection.header())
+            log_context.add(wire=header.wire)
             answer, serving = await _welcome(exchange, header)
         except (TimeoutError, BadAttachment) as error:
             connection.refuse(str(error) or "No header came.", retryable=False)

@@ -16,17 +16,15 @@ from typing import Any
 from trunkline.base import jsontext
 from trunkline.core.faults import BudgetExceeded
 from trunkline.core.usage import Usage
-from trunkline.exchange import tally
+from trunkline.exchange import tally, usage_rows
 from trunkline.exchange.row_writer import Work
 from trunkline.exchange.settings import AgentBudget
 from trunkline.exchange.tally import Tally, UncountedTurn
+from trunkline.exchange.usage_rows import MICRO, SUMS, UsageBy
 from trunkline.models.prices import Price
 from trunkline.store.database import Database, Transaction
 
 HOUR_MS = 3_600_000
-
-#: Micro-units per unit.
-_MICRO = 1_000_000
 
 #: The cost of a request to a model in dollars, by the user's own price if there is one; None if unknown.
 Cost = Callable[[str, Usage, Price | None], float | None]
@@ -118,6 +116,20 @@ class Budgets:
         for agent, budget in budgets.items():
             self._agents[agent].budget = budget
 
+    async def refresh(self) -> None:
+        """Load what has been used since by others who count in the same rows. It never becomes less: what is counted
+        here may not be written yet.
+
+        Raises:
+            DatabaseGone: nobody knows.
+        """
+        now = self._clock()
+        for agent, spending in tuple(self._agents.items()):
+            used, began = await self._database.read(partial(_so_far, agent=agent, day=day_of(now), now=now))
+            spending.roll()
+            spending.tokens, spending.usd = max(used[0], spending.tokens), max(used[1], spending.usd)
+            spending.began = max(deque(began), spending.began, key=len)
+
     def meter(self, agent: str, session: str, prices: Mapping[str, Price] | None = None) -> SessionMeter:
         """A meter for a session of an agent; `prices` are the user's own, by model."""
         own = prices or {}
@@ -129,25 +141,20 @@ class Budgets:
         spending = self._agents.get(agent) or Spending(AgentBudget(), self._clock)
         return SessionMeter(agent, session, spending, self._database, self._clock, cost)
 
-    async def usage(self, by: str) -> list[dict[str, Any]]:
-        """What was used, by `agent`, `day`, `person` or `model`; by agent, with what that is of its budget."""
-        column = {"agent": "agent", "day": "day", "person": "person", "model": "model"}[by]
-        sums = ", ".join(f"SUM({name}) AS {name}" for name in _SUMS)
-        sql = f"SELECT {column}, {sums} FROM usage GROUP BY {column} ORDER BY {column}"
-        rows = await self._database.read(lambda tx: tx.all(sql))
-        return [
-            {column: row[column], **{name: int(row[name]) for name in _SUMS if name != "micro_usd"},
-             "usd": int(row["micro_usd"]) / _MICRO,
-             **({"budget": self._standing(row["agent"])} if by == "agent" else {})}
-            for row in rows
-        ]  # fmt: skip
+    async def usage(
+        self, by: UsageBy, split: UsageBy | None = None, *, since: str | None = None, until: str | None = None
+    ) -> list[dict[str, Any]]:
+        """What was used, as in `usage_rows.used`; by agent alone, with what that is of its budget."""
+        rows = await self._database.read(partial(usage_rows.used, by=by, split=split, since=since, until=until))
+        if by == "agent" and split is None:
+            standing = self.standing()
+            # One that is no longer in the file has no budget.
+            rows = [{**row, "budget": standing.get(row["agent"], {})} for row in rows]
+        return rows
 
-    def _standing(self, agent: str) -> dict[str, dict[str, float]]:
-        # One that is no longer in the file has no budget.
-        return self._agents[agent].standing() if agent in self._agents else {}
-
-
-_SUMS = ("turns", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "micro_usd")
+    def standing(self) -> dict[str, dict[str, dict[str, float]]]:
+        """What each agent has used of each limit that it has, and the limit."""
+        return {agent: spending.standing() for agent, spending in self._agents.items()}
 
 
 class SessionMeter:
@@ -235,15 +242,22 @@ class SessionMeter:
         # Only now: it is called again if the database does not answer.
         self._admitted -= admitted
 
-    async def turn_ended(self, turn: int, usage: Usage | None, person: str) -> None:
-        """The turn is over. What the agent did not count itself is counted now."""
+    async def turn_ended(
+        self, turn: int, usage: Usage | None, person: str, noted: Callable[[Transaction], None] = lambda tx: None
+    ) -> None:
+        """The turn is over. What the agent did not count itself is counted now. `noted` writes what goes with that."""
         counted, model = self._metered.get(turn, (None, ""))
         rest = _less(usage, counted)
         if rest is not None and turn != self._counted:
             # Once, and before it is written: it is called again if the database does not answer.
             self._counted = turn
             self._count(rest, model)
-        await self._write(rest or Usage(), model, person, 1, partial(tally.ended, session=self._session, turn=turn))
+
+        def ended(tx: Transaction) -> None:
+            tally.ended(tx, self._session, turn)
+            noted(tx)
+
+        await self._write(rest or Usage(), model, person, 1, ended)
         self._metered.pop(turn, None)
 
     async def catch_up(self, so_far: Tally, ends: Sequence[UncountedTurn]) -> None:
@@ -264,11 +278,11 @@ class SessionMeter:
         key = (day_of(self._clock()), self._agent, jsontext.whole(person), jsontext.whole(model))
         added = (
             turns, usage.input_tokens or 0, usage.output_tokens or 0, usage.cache_read_tokens or 0,
-            usage.cache_write_tokens or 0, round((self._cost(model, usage) or 0.0) * _MICRO),
+            usage.cache_write_tokens or 0, round((self._cost(model, usage) or 0.0) * MICRO),
         )  # fmt: skip
-        sets = ", ".join(f"{name} = usage.{name} + excluded.{name}" for name in _SUMS)
+        sets = ", ".join(f"{name} = usage.{name} + excluded.{name}" for name in SUMS)
         sql = (
-            f"INSERT INTO usage (day, agent, person, model, {', '.join(_SUMS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+            f"INSERT INTO usage (day, agent, person, model, {', '.join(SUMS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
             f"ON CONFLICT (day, agent, person, model) DO UPDATE SET {sets}"
         )
 
@@ -311,6 +325,6 @@ def _so_far(tx: Transaction, agent: str, day: str, now: int) -> tuple[tuple[int,
         (agent, day),
     )
     found = row or {}
-    used = (int(found.get("input") or 0) + int(found.get("output") or 0), int(found.get("usd") or 0) / _MICRO)
+    used = (int(found.get("input") or 0) + int(found.get("output") or 0), int(found.get("usd") or 0) / MICRO)
     began = tx.all("SELECT at FROM turn_began WHERE agent = ? AND at > ? ORDER BY at", (agent, now - HOUR_MS))
     return used, [int(each["at"]) for each in began]

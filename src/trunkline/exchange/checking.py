@@ -24,7 +24,8 @@ from trunkline.exchange.config import RUNNER
 from trunkline.exchange.exchange import by_registry, database_path
 from trunkline.exchange.schema import FORM
 from trunkline.exchange.settings import EXTRA, AgentSettings, ExchangeSettings, WireSettings
-from trunkline.models import prices
+from trunkline.models import catalog_json, prices
+from trunkline.models.catalog_entry import OPENAI, CatalogEntry
 from trunkline.store.database.sqlite import examine_sqlite
 
 #: A running exchange accepts connections at once.
@@ -69,6 +70,7 @@ async def examine(path: str, environ: Mapping[str, str]) -> list[DoctorFinding]:
         found.append(_wrong("agents", "there are none", f"Write `[agents.NAME]` into `{path}`."))
     for wire in settings.wires.values():
         found += _wire(settings, wire, environ)
+    found += await _models(settings)
     if not settings.people:
         note = "no person has a token: the exchange can be used through the socket in its home, but not over HTTP"
         found.append(DoctorFinding("people", True, note))
@@ -215,6 +217,40 @@ def _wire(settings: ExchangeSettings, wire: WireSettings, environ: Mapping[str, 
         yield _runners(what, settings, wire, environ)
         return
     yield DoctorFinding(what, True, "configured")
+
+
+async def _models(settings: ExchangeSettings) -> list[DoctorFinding]:
+    """What is wrong with the folders of models, and with servers that they name: these are asked."""
+    keys = [*(agent.options for agent in settings.agents.values()), *(wire.keys for wire in settings.wires.values())]
+    found: list[DoctorFinding] = []
+    for folder in dict.fromkeys(each["models_dir"] for each in keys if "models_dir" in each):
+        if not await asyncio.to_thread(os.path.isdir, folder):
+            found.append(_wrong("models", f"{folder} is not a directory", f"mkdir -p {shlex.quote(folder)}"))
+            continue
+        try:
+            entries = await asyncio.to_thread(catalog_json.listed, folder)
+        except ConfigError as error:
+            found.append(_wrong("models", error.message))
+            continue
+        found += await asyncio.gather(*(_servers(entry, folder) for entry in entries if entry.engine == OPENAI))
+    return found
+
+
+async def _servers(entry: CatalogEntry, folder: str) -> DoctorFinding:
+    from trunkline.agents.graph.pool_engines import remote_of
+
+    remote = remote_of(entry)
+    try:
+        found = await remote.examine()
+    finally:
+        await remote.close()
+    problems = [f"{place}: {why.rstrip('.')}" for place, why in found.items() if why]
+    what, many = f"model {entry.name}", len(found) > 1
+    if not problems:
+        return DoctorFinding(what, True, f"its {len(found)} servers work" if many else "its server works")
+    told = f"{len(problems)} of its {len(found)} servers cannot be used" if many else "its server cannot be used"
+    mend = f"Start what is missing, or correct `{os.path.join(folder, catalog_json.FILE)}`."
+    return _wrong(what, f"{told} ({'; '.join(problems)})", mend)
 
 
 def _runners(what: str, settings: ExchangeSettings, wire: WireSettings, environ: Mapping[str, str]) -> DoctorFinding:

@@ -33,6 +33,7 @@ from trunkline.exchange.settings import (
     LISTEN,
     AgentBudget,
     AgentSettings,
+    ClusterSettings,
     ExchangeSettings,
     PersonSettings,
     WireSettings,
@@ -106,6 +107,7 @@ class _Reader:
         self._agents: dict[str, Table] = file.table.get("agents", {})
         self._wires: dict[str, Table] = file.table.get("wires", {})
         self._people: dict[str, Table] = file.table.get("people", {})
+        self._cluster: Table = file.table.get("cluster", {})
 
     # What is wrong with it.
 
@@ -113,6 +115,7 @@ class _Reader:
         """Problems beyond the kinds of values."""
         yield from self._secrets(("exchange",), self._exchange)
         yield from self._one_of(("exchange",), self._exchange, "webhook", "webhook_env", "webhook_keyring")
+        yield from self._wrong_cluster()
         for name, table in self._agents.items():
             yield from self._wrong_name("agents", name)
             yield from self._wrong_agent(name, table)
@@ -133,6 +136,34 @@ class _Reader:
         if not is_name(name):
             problem = "must begin with a letter or a digit and have at most 64 letters, digits, `.`, `_` and `-`"
             yield self._wrong(problem, section, name)
+
+    def _wrong_cluster(self) -> Iterator[Problem]:
+        table = self._cluster
+        if "cluster" not in self._file.table:
+            return
+        yield from self._secrets(("cluster",), table)
+        for key, example in (("nats", "nats://127.0.0.1:4222"), ("postgres", "postgresql://127.0.0.1/trunkline")):
+            yield from self._one_of(("cluster",), table, key, f"{key}_env")
+            if key not in table and f"{key}_env" not in table:
+                yield self._wrong(f'needs `{key}`, such as `{key} = "{example}"`', "cluster")
+        node = table.get("node")
+        if node is None:
+            yield self._wrong('needs `node`, the name of this one, such as `node = "a"`', "cluster")
+        for key in ("node", "name"):
+            if key in table and not (is_name(table[key]) and "." not in table[key]):
+                problem = "must begin with a letter or a digit and have at most 64 letters, digits, `_` and `-`"
+                yield self._wrong(problem, "cluster", key)
+        if (url := self._said(table, "postgres")) and not url.startswith(("postgresql://", "postgres://")):
+            yield self._wrong("must be an address such as `postgresql://127.0.0.1/trunkline`", "cluster", "postgres")
+        for url in filter(None, map(str.strip, (self._said(table, "nats") or "").split(","))):
+            if not url.startswith(("nats://", "tls://")):
+                yield self._wrong(
+                    f"holds `{url}`, and an address is written like `nats://127.0.0.1:4222`", "cluster", "nats"
+                )
+
+    def _said(self, table: Table, key: str) -> str | None:
+        """What a key says, or the variable that it names."""
+        return table.get(key) or self._environ.get(table.get(f"{key}{config_secrets.ENV}", "")) or None
 
     def _wrong_agent(self, name: str, table: Table) -> Iterator[Problem]:
         spec = table.get("agent")
@@ -234,12 +265,27 @@ class _Reader:
             webhook=self._secret(table, "webhook") or table.get("webhook"),
             approvals_expire_seconds=seconds(table.get("approvals_expire", "")),
             metrics_without_token=table.get("metrics_without_token", False),
+            otel=self._file.table.get("otel", {}),
             evict_seconds=seconds(table.get("idle_after", "")) or ExchangeSettings.__defaults__["evict_seconds"],
             variables=tuple(dict.fromkeys(config_secrets.variables(table, self._wires, self._people))),
             kept=tuple(found for found in self._kept.values() if isinstance(found, str)),
+            cluster=self._clustered(),
+            file=self._file,
+        )
+
+    def _clustered(self) -> ClusterSettings | None:
+        table = self._cluster
+        if not table:
+            return None
+        servers = tuple(filter(None, map(str.strip, (self._said(table, "nats") or "").split(","))))
+        return ClusterSettings(
+            servers, self._said(table, "postgres") or "", table["node"], table.get("name", "trunkline")
         )
 
     def _agent(self, name: str, table: Table) -> AgentSettings:
+        options = {key: value for key, value in table.items() if key in OPTIONS}
+        if "models_dir" in table:
+            options["models_dir"] = self._path(table["models_dir"])
         return AgentSettings(
             name,
             self._spec(table["agent"]),
@@ -248,7 +294,8 @@ class _Reader:
             tuple(table["allow"]) if "allow" in table else None,
             table.get("description", ""),
             AgentBudget(**table.get("budget", {})),
-            {key: value for key, value in table.items() if key in OPTIONS},
+            options,
+            tuple(table["nodes"]) if "nodes" in table else None,
         )
 
     def _spec(self, spec: str) -> str:

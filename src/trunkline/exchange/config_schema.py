@@ -18,6 +18,7 @@ from trunkline.base.config_schema import (
     LIMIT,
     MODE,
     PRICE,
+    SANDBOX,
     SCHEMA,
     SWITCH,
     TEXT,
@@ -108,6 +109,7 @@ OPTIONS: Schema = {
     "max_turns": LIMIT,
     "thinking_budget": LIMIT,
     "effort": EFFORT,
+    "sandbox": SANDBOX,
 }
 _AGENT: Schema = {
     "agent": TEXT,
@@ -116,7 +118,9 @@ _AGENT: Schema = {
     "allow": TEXTS,
     "description": TEXT,
     "budget": _BUDGET,
+    "nodes": TEXTS,
     "api_key": _never("[providers.NAME] api_key_env"),
+    "models_dir": PATH,
     **OPTIONS,
 }
 _PERSON: Schema = {
@@ -162,7 +166,21 @@ WIRES: dict[str, Schema] = {
     **{name: _platform(name) for name in remote()},
 }
 
+_CLUSTER: Schema = {
+    "nats": TEXT,
+    "nats_env": VARIABLE,
+    "postgres": TEXT,
+    "postgres_env": VARIABLE,
+    "node": TEXT,
+    "name": TEXT,
+}
 #: The sections of the exchange.
-OWN: Schema = {"exchange": _EXCHANGE, "agents": {ANY: _AGENT}, "wires": WIRES, "people": {ANY: _PERSON}}
+OWN: Schema = {
+    "exchange": _EXCHANGE,
+    "cluster": _CLUSTER,
+    "agents": {ANY: _AGENT},
+    "wires": WIRES,
+    "people": {ANY: _PERSON},
+}
 #: Everything that one of our files may contain.
 EVERYTHING: Schema = {**SCHEMA, **SECTIONS, **OWN}

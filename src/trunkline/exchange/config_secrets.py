@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from trunkline.base import keyring
 from trunkline.base.chat_platforms import PLATFORMS
 from trunkline.base.config_services import SECTIONS, Setting
 from trunkline.core.faults import ConfigError
@@ -27,15 +28,13 @@ def from_keyring(name: str) -> str:
     Raises:
         ConfigError: there is none.
     """
-    from trunkline.runner import keys
-
     try:
-        found = keys.entry(name)
+        found = keyring.entry(name)
     except TimeoutError:
         raise ConfigError("The keyring did not answer.", hint="Unlock it, and try again.") from None
     if found is None:
-        hint = f"Put it there: `python -m keyring set {keys.ENTRIES} {name}`."
-        raise ConfigError(f"There is no entry `{name}` of `{keys.ENTRIES}` in a keyring here.", hint=hint)
+        hint = f"Put it there: `python -m keyring set {keyring.ENTRIES} {name}`."
+        raise ConfigError(f"There is no entry `{name}` of `{keyring.ENTRIES}` in a keyring here.", hint=hint)
     return found
 
 

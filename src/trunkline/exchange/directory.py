@@ -13,13 +13,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from trunkline.base import backoff, paths
+from trunkline.base import backoff, log_context, paths
 from trunkline.base.nearest import suggestion
 from trunkline.base.vocabulary import DEFAULT_ALLOW
 from trunkline.core.agent import Agent, Capabilities
 from trunkline.core.approvals import Policy
-from trunkline.core.fault_kinds import of_kind
-from trunkline.core.faults import ConfigError, Fault, SessionDamaged, SessionHeld, UnknownAgent, of
+from trunkline.core.fault_kinds import of, of_kind
+from trunkline.core.faults import ConfigError, Fault, SessionDamaged, SessionHeld, StoreUnavailable, UnknownAgent
+from trunkline.core.rules import NO_RULES
+from trunkline.exchange.agent_log import AgentLogs
 from trunkline.exchange.settings import AgentSettings
 
 #: Before the first retry: short, since most crashes are accidents.
@@ -43,9 +45,14 @@ class AgentEntry:
     """One agent: its settings, the agent itself once it was created, and its health."""
 
     def __init__(
-        self, settings: AgentSettings, make: Make, clock: Callable[[], int], clean: Callable[[str], str] = str
+        self,
+        settings: AgentSettings,
+        make: Make,
+        clock: Callable[[], int],
+        clean: Callable[[str], str] = str,
+        logs: AgentLogs | None = None,
     ) -> None:
-        """`clean` takes secrets out of a text."""
+        """`clean` takes secrets out of a text. `logs`: where its failures are noted."""
         self.settings = settings
         self.healthy = True
         """Whether it succeeded the last time it was used."""
@@ -53,6 +60,7 @@ class AgentEntry:
         self._make = make
         self._clock = clock
         self._clean = clean
+        self._logs = logs
         self._agent: Agent | None = None
         self._making = asyncio.Lock()
         self.options = {**settings.options, "workspace": settings.workspace}
@@ -91,14 +99,15 @@ class AgentEntry:
 
     def policy(self, agent: Agent) -> Policy:
         """What is asked about in a conversation with it, as its settings say, else its own."""
-        allow = self.settings.allow
+        allow, own = self.settings.allow, getattr(agent, "settings", None)
         if allow is None:
-            allow = getattr(getattr(agent, "settings", None), "allow", None) or DEFAULT_ALLOW
-        return Policy(self.settings.mode or "default", allow=allow)
+            allow = getattr(own, "allow", None) or DEFAULT_ALLOW
+        return Policy(self.settings.mode or "default", allow=allow, rules=getattr(own, "permissions", NO_RULES))
 
     async def _made(self) -> Agent:
         try:
-            return await self._make(self.settings.agent, self.options)
+            with log_context.about(agent=self.name):
+                return await self._make(self.settings.agent, self.options)
         except Exception as error:
             self.could_not_open(fault := of(error))
             if fault is not error:
@@ -138,16 +147,20 @@ class AgentEntry:
         """One of its turns failed. Its other conversations have their own programs and are not affected."""
         self.healthy = False
         self.last_error = str(fault)[:SHOWN_CHARS]
+        if self._logs is not None:
+            self._logs.note(self.name, "error", str(fault), str(log_context.known("").get("session") or ""))
 
     def could_not_open(self, fault: Fault, workspace: str | None = None) -> None:
         """It could not open a conversation in that directory: the next attempt is postponed, and the fault says so.
 
-        Not if the reason lies in the conversation: a log that cannot be read, or a directory of its own that is gone.
+        Not if the reason lies in the conversation: a log that cannot be read, or is another node's, or a directory of
+        its own that is gone.
         """
         # Everybody is told, and it may repeat what a program said that has the agent's secrets.
         fault.say(message=self._clean(fault.message), hint=None if fault.hint is None else self._clean(fault.hint))
         own = workspace is not None and workspace != os.path.realpath(os.path.expanduser(self.settings.workspace))
-        if isinstance(fault, SessionDamaged | SessionHeld) or (own and not os.path.isdir(workspace or "")):
+        of_log = isinstance(fault, SessionDamaged | SessionHeld | StoreUnavailable)
+        if of_log or (own and not os.path.isdir(workspace or "")):
             return
         self.failed(fault)
         self._failures += 1
@@ -175,6 +188,7 @@ class Directory:
         self._make = make
         self._clock = clock
         self._clean = clean
+        self.logs = AgentLogs(clock, clean)
         self._models_in = models_in
         self._entries: dict[str, AgentEntry] = {}
         self._models: dict[str, AgentEntry] = {}
@@ -225,7 +239,7 @@ class Directory:
             with suppress(OSError):
                 paths.ensure_dir(place)
             settings = AgentSettings(name, name, place, description=MODEL_DESCRIPTION)
-            found = self._models[name] = AgentEntry(settings, self._make, self._clock, self._clean)
+            found = self._models[name] = self._entry(settings)
         return found
 
     def take_up(self, agents: Mapping[str, AgentSettings]) -> None:
@@ -234,8 +248,17 @@ class Directory:
         for name, settings in agents.items():
             known = old.get(name)
             if known is None or known.settings != settings:
-                known = AgentEntry(settings, self._make, self._clock, self._clean)
+                known = self._entry(settings)
             self._entries[name] = known
+
+    def renew(self, name: str) -> None:
+        """Make an agent anew when it is needed next: its files may say something else now. Conversations keep the agent
+        that they started with. One that is not configured stays as it is."""
+        if (known := self._entries.get(name)) is not None:
+            self._entries[name] = self._entry(known.settings)
+
+    def _entry(self, settings: AgentSettings) -> AgentEntry:
+        return AgentEntry(settings, self._make, self._clock, self._clean, self.logs)
 
 
 def _looked_up(path: str) -> tuple[str, bool]:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from trunkline.core.faults import AgentBusy
+from trunkline.core.faults import AgentBusy, MayBeDone
 
 T = TypeVar("T")
 
@@ -25,6 +25,7 @@ class Doors:
 
         Raises:
             AgentBusy: the exchange is closing.
+            MayBeDone: it was cut off by something else than its caller, and nobody knows how far it came.
         """
         if self._closed:
             work.close()
@@ -32,7 +33,14 @@ class Doors:
         task = asyncio.create_task(work, name="work on a session")
         self._under_way.add(task)
         task.add_done_callback(self._over)
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if task.cancelled() and caller is not None and not caller.cancelling():
+                # A client of this exchange would take it for its own, and be left without an answer.
+                raise MayBeDone("This was cut off, and may have been done.", retryable=True) from None
+            raise
 
     @asynccontextmanager
     async def alone(self, session_id: str) -> AsyncIterator[None]:

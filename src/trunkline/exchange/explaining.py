@@ -14,9 +14,10 @@ from trunkline.base import jsontext, shapes
 from trunkline.base.values import Value
 from trunkline.core import events
 from trunkline.core.events import Envelope, Event, Gap
-from trunkline.core.turns import STOPPED
+from trunkline.core.grants import Grant
 from trunkline.exchange.acts import Act
 from trunkline.exchange.approvals import Approval
+from trunkline.exchange.turn_causes import TurnCauses
 
 #: More than anybody reads.
 MOST_ENTRIES = 10_000
@@ -96,16 +97,12 @@ class _Story:
         self._agent = agent
         self._reasons = {(each.turn, each.call_id): each.reason for each in approvals if each.reason}
         self._acts = deque(acts)
-        self._forked = next((act for act in acts if act.what == "forked_from"), None)
-        self._stopped_by = ""
+        self._causes = TurnCauses(next((act for act in acts if act.what == "forked_from"), None))
         self._run: list[str] = []
         self._size = 0
         self._first: Envelope | None = None
-        self._fault = ""
-        self._why_cancelled = ""
         self._names: dict[str, str] = {}
         self._open: dict[int, TurnStory] = {}
-        self._began: dict[int, int] = {}
 
     def take(self, record: Envelope | Gap) -> None:
         """One more record."""
@@ -127,6 +124,7 @@ class _Story:
             return
         self._end_of_speech()
         self._tell_acts(record.seq)
+        self._causes.take(record)
         for kind, who, text in self._told(record, record.event):
             self._add(TimelineEntry(_ms(record), record.seq, record.turn, kind, who, _cut(text)))
 
@@ -163,11 +161,9 @@ class _Story:
                 output = "(an image)" if event.output_type == "image" else event.output
                 yield "tool_finished", agent, f"{name}: {status}. {output}"
             case events.ToolCancelled(call_id=call_id, reason=reason):
-                self._why_cancelled = reason
                 yield "tool_cancelled", agent, f"{self._call(call_id)} was cancelled: {reason}"
             case events.Failed(kind=kind, message=text):
-                self._fault = f"{text} ({kind})"
-                yield "failed", agent, self._fault
+                yield "failed", agent, f"{text} ({kind})"
             case events.Notice(message=text):
                 yield "notice", agent, text
             case events.Plan():
@@ -176,27 +172,23 @@ class _Story:
                 yield "end", agent, self._ended(record, event)
             case events.StopAsked(by=by, dropped=dropped):
                 # In turn 0, somebody withdrew messages, and the turn in progress went on.
-                self._stopped_by = by if record.turn else self._stopped_by
                 what = "stopped the turn" if record.turn else f"withdrew {len(dropped) or 1} of the waiting messages"
                 yield "stopped", self._person(by), what
             case events.ModeChanged(mode=mode):
                 yield "mode", "", f"The approval mode is `{mode}`."
             case events.Granted() | events.GrantRevoked():
                 how = "granted" if isinstance(event, events.Granted) else "taken back"
-                what = " ".join(filter(None, (event.category, event.tool, event.command)))
-                yield "grant", "", f"{how}: {what}"
+                yield "grant", "", f"{how}: {Grant.of(event)}"
             case events.HistoryInjected(text=text):
                 yield "history", "", f"The agent was given the earlier conversation: {text}"
 
     def _begin(self, record: Envelope, message: events.UserMessage) -> None:
-        self._fault = self._why_cancelled = self._stopped_by = ""
-        self._began[record.turn] = record.seq
         self._open[record.turn] = TurnStory(
             record.turn, message.sender or "", _cut(message.text), _ms(record), None, "running", ""
         )
 
     def _ended(self, record: Envelope, event: events.TurnEnded) -> str:
-        cause = self._cause(record, event.outcome)
+        cause = self._causes.of(record, event.outcome)
         began = self._open.pop(record.turn, None)
         if began is not None:
             usage = None if event.usage is None else shapes.encode(event.usage)
@@ -204,27 +196,6 @@ class _Story:
             if len(self.turns) > MOST_ENTRIES:
                 self.turns.popleft()
         return f"{event.outcome}: {cause}"
-
-    def _cause(self, record: Envelope, outcome: str) -> str:
-        """Why a turn ended as it did, in a sentence."""
-        if outcome == "success":
-            return "The agent had finished its answer."
-        if outcome == "cancelled":
-            began = self._began.get(record.turn, 0)
-            if self._stopped_by:
-                return f"{self._stopped_by} stopped it."
-            if self._forked is not None and began <= self._forked.seq < record.seq:
-                return f"{self._forked.person or 'Somebody'} forked the session here."
-            if self._fault:
-                return self._fault
-            if self._why_cancelled and self._why_cancelled != STOPPED:
-                return f"{self._why_cancelled}."
-            return "It was stopped."
-        if self._fault:
-            return self._fault
-        if outcome == "unknown":
-            return "The process ended before the call did: its outcome is unknown."
-        return "The agent said that it failed, and not why."
 
     def _tell_acts(self, before: int | None) -> None:
         """The acts before the event with that number; all remaining ones with None."""

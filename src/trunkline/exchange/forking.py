@@ -34,4 +34,5 @@ async def fork(switchboard: Switchboard, session_id: str, at: int | None, by: st
     made = await switchboard.adopt(row.agent, row.workspace, by, events)
     await switchboard.acts.add(made.id, end, "forked_from", by, f"{session_id} after event {end}")
     await switchboard.acts.add(session_id, last, "forked", by, f"{made.id} after event {end}")
+    switchboard.indexing.look()
     return made

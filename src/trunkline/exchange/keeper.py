@@ -1,7 +1,8 @@
 """The sessions of an exchange, as the faces to the world see them: for one client, with that client's role.
 
 What a role allows is as in the HTTP API: an observer lists and reads, a talker opens, says and stops, an approver
-answers, an admin sets the mode and removes. A database that does not answer is `StoreUnavailable`.
+answers and gives commands that change something, an admin sets the mode and removes. A database that does not answer is
+`StoreUnavailable`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.forking import fork
 from trunkline.exchange.live_session import LiveSession
 from trunkline.exchange.people import Person
-from trunkline.exchange.reach import check_reach
+from trunkline.exchange.reach import check_command, check_reach
 from trunkline.exchange.session_rows import SessionRow
 from trunkline.exchange.settings import Role
 from trunkline.exchange.switchboard import Switchboard
@@ -107,7 +108,8 @@ class ExchangeKeeper:
         self.allowed("observer")
         # What is wrong with it, or that there is none, is told to whoever opens a session.
         with suppress(Fault, TimeoutError):
-            return (await asyncio.wait_for(self._exchange.directory.find(agent).agent(), MAKING_SECONDS)).capabilities
+            async with asyncio.timeout(MAKING_SECONDS):
+                return (await self._exchange.directory.find(agent).agent()).capabilities
         return None
 
     @_reached
@@ -243,6 +245,7 @@ class ExchangeSeat:
     @_reached
     async def submit(self, message: UserMessage, when: When = "queue") -> int:
         person = self._keeper.allowed("talker")
+        check_command(person, self.session, message.text)
         board = self._keeper.board
         await check_reach(person, "files", message.files, self._workspace, board.store.files_of(self._live.id))
         return await board.submit(self._live, message.replace(sender=person.name), when)

@@ -11,7 +11,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from trunkline.base import jsontext
+from trunkline.base import jsontext, log_context
+from trunkline.base.vocabulary import Mode
 from trunkline.core.agent import Decision, Deny
 from trunkline.core.events import (
     Envelope,
@@ -26,17 +27,21 @@ from trunkline.core.events import (
     UserMessage,
 )
 from trunkline.core.fault_kinds import of_kind
-from trunkline.core.faults import AgentBusy, BudgetExceeded, Fault, SessionNotFound, UnknownCall
+from trunkline.core.faults import AgentBusy, BudgetExceeded, Fault, SessionNotFound, StoreUnavailable, UnknownCall
 from trunkline.core.keeper import Removed, When
 from trunkline.core.session import Session
 from trunkline.core.turns import State
+from trunkline.core.usage import Usage
 from trunkline.exchange.acts import Act, Acts
 from trunkline.exchange.approvals import AlreadyDecided, Approval, ApprovalStore, digest
 from trunkline.exchange.budgets import SessionMeter
+from trunkline.exchange.client_seat import ClientSeat
 from trunkline.exchange.directory import AgentEntry
 from trunkline.exchange.messages import Messages, QueuedMessage, begun
 from trunkline.exchange.row_writer import RowWriter
 from trunkline.exchange.session_rows import BornRow, SessionRow
+from trunkline.exchange.turn_fold import TurnFold
+from trunkline.exchange.turn_rows import TurnRow, mark, put
 
 #: Kinds of faults that are about the agent, not about the request.
 ILL = frozenset({"agent", "crashed", "timeout", "internal"})
@@ -53,6 +58,8 @@ class LiveSession:
     """One session of one agent, with its rows, meter and time limit."""
 
     congested = False
+    is_followed = False
+    """Whether another node owns it, and it is only watched here."""
 
     def __init__(
         self,
@@ -63,14 +70,16 @@ class LiveSession:
         approvals: ApprovalStore,
         messages: Messages,
         told: Told,
+        behind: Callable[[], None] = lambda: None,
     ) -> None:
-        """`told` is called for each approval that a person must decide on."""
+        """`told` is called for each approval that a person must decide on; `behind` when the log has a turn of which
+        there is no row."""
         self.session = session
         self.entry = entry
         self.row = row
         """As it was when the session was opened."""
         self.meter = meter
-        self.seats: dict[object, Removed] = {}
+        self.seats: dict[ClientSeat, Removed] = {}
         """The attached clients, and what to call for each when the session is removed."""
         self.used = 0.0
         """When it was last used, by the loop's clock."""
@@ -79,6 +88,8 @@ class LiveSession:
         self._approvals = approvals
         self._messages = messages
         self._told = told
+        self._behind = behind
+        self._fold = None if row.passing else TurnFold(session.id, entry.name)
         self._loop = asyncio.get_running_loop()
         self._rows = RowWriter(session.id)
         self._done: list[Act] = []
@@ -94,12 +105,16 @@ class LiveSession:
         self._fault: Fault | None = None
         self._reasons: dict[str, str] = {}
         """The reasons for denials that have not been shown as answers yet."""
+        self._wires: dict[str, str] = {}
+        """The wires by which answers came that have not been shown yet."""
         self._sender = ""
         """The authors of the messages being answered, as far as they were shown."""
         if session.turn:
             self._sender = self._now()[1]
         meter.keep, meter.now = self._rows.write, self._now
-        session.withdrawn = self._withdrawn
+        session.withdrawn, session.deciding = self._withdrawn, self._deciding
+        if self._fold is not None:
+            session.stopped = self._fold.stopped
         session.attach(self)
         self.touch()
 
@@ -143,23 +158,29 @@ class LiveSession:
             await self.meter.turn_expected(self.session.latest + 1)
             if self.session.status is State.CLOSED:
                 raise SessionNotFound("The session was removed.")
+            if self.session.is_closing:
+                # What it took now, nobody would answer.
+                raise StoreUnavailable("The session is being closed here.", retryable=True)
             return self.session.submit(message)
 
     def answer(self, call_id: str, decision: Decision, by: str) -> None:
-        """Decide on a tool call that waits; the row gets the reason of a denial.
+        """Decide on a tool call that waits.
 
         Raises:
             UnknownCall: none of that id does.
         """
         self.session.answer(call_id, decision, by)
-        if isinstance(decision, Deny) and decision.reason:
-            self._reasons[call_id] = decision.reason
+
+    async def set_mode(self, mode: Mode) -> None:
+        """Change the approval mode."""
+        self.session.set_mode(mode)
 
     async def decide(self, approval: Approval, decision: Decision, by: str) -> None:
         """Answer an approval. Once this returns, the answer survives the process.
 
         Raises:
             AlreadyDecided: it is no longer pending, or the call is not the one that was asked about.
+            StoreUnavailable: it is pending, and cannot be answered right now: the session is being closed here.
         """
         # The agent's own id, which a row cannot always hold.
         call_id = next((id for id in self._asked if jsontext.whole(id) == approval.call_id), "")
@@ -167,9 +188,12 @@ class LiveSession:
             if self._asked.get(call_id) != approval.digest or self.session.turn != approval.turn:
                 raise UnknownCall("It is no longer waiting for an answer.")
             self.answer(call_id, decision, by)
-        except UnknownCall:
+        except UnknownCall as fault:
             await self.written()
-            raise AlreadyDecided(await self._approvals.get(approval.id) or approval) from None
+            found = await self._approvals.get(approval.id) or approval
+            if found.state == "pending" and self.session.is_closing:
+                raise StoreUnavailable(str(fault), retryable=True) from None
+            raise AlreadyDecided(found) from None
         await self.written()
         if isinstance(decision, Deny) and decision.reason:
             await self._approvals.explained(approval.id, decision.reason)
@@ -244,19 +268,26 @@ class LiveSession:
         await self.session.suspend()
         await self._rows.end()
 
+    async def abandon(self) -> None:
+        """Let go of it at once: it is another node's."""
+        self._stop_clock()
+        await self.session.abandon()
+        await self._rows.end()
+
     # The session's sink.
 
     def show(self, envelopes: Sequence[Envelope]) -> None:
         """Update the rows and the timer."""
         self.touch()
         for envelope in envelopes:
+            row = None if self._fold is None else self._fold.take(envelope)
             if type(envelope.event) in _NOTED:
-                self._note(envelope.turn, envelope)
+                self._note(envelope.turn, envelope, row)
 
     async def drain(self) -> None:
         """Nobody waits for rows."""
 
-    def _note(self, turn: int, envelope: Envelope) -> None:
+    def _note(self, turn: int, envelope: Envelope, row: TurnRow | None) -> None:
         approvals, id = self._approvals, self.id
         match envelope.event:
             case TurnStarted(message=message):
@@ -272,8 +303,9 @@ class LiveSession:
             case ToolAnswered(call_id=call_id, approved=approved, by=by):
                 self._start_clock()
                 self._asked.pop(call_id, None)
-                why = self._reasons.pop(call_id, None)
-                self._rows.write(lambda: approvals.answered(id, turn, call_id, approved=approved, by=by, reason=why))
+                why, wire = self._reasons.pop(call_id, None), self._wires.pop(call_id, None)
+                answer = partial(approvals.answered, id, turn, call_id, approved=approved, by=by, reason=why, wire=wire)
+                self._rows.write(answer)
             case ToolStarted(call_id=call_id) | ToolFinished(call_id=call_id):
                 # It ran without an answer, which is up to the agent; the question is settled.
                 self._close_call(turn, call_id, "The agent continued without an answer.")
@@ -288,7 +320,7 @@ class LiveSession:
                 self._left = None
                 self._note_health(outcome)
                 sender = self._sender
-                self._rows.write(lambda: self.meter.turn_ended(turn, usage, sender))
+                self._rows.write(lambda: self._ended_turn(turn, usage, sender, row))
 
     def _close_call(self, turn: int, call_id: str, reason: str) -> None:
         self._start_clock()
@@ -305,10 +337,27 @@ class LiveSession:
         # Together: wherever the process dies, one of the two rows tells that the turn has no end yet.
         await self.meter.turn_began(turn, partial(begun, session=self.id, turn=turn, message=message))
 
+    async def _ended_turn(self, turn: int, usage: Usage | None, sender: str, row: TurnRow | None) -> None:
+        # Together: a turn that is counted has its row, or is known to have none.
+        if row is not None:
+            await self.meter.turn_ended(turn, usage, sender, partial(put, row=row))
+        elif self._fold is not None:
+            await self.meter.turn_ended(turn, usage, sender, partial(mark, session=self.id))
+            self._behind()
+        else:
+            await self.meter.turn_ended(turn, usage, sender)
+
     def _withdrawn(self, messages: Sequence[UserMessage]) -> None:
         """They waited, and are not answered: not after a restart, either."""
         ids = [message.id for message in messages if message.id is not None]
         self._rows.write(lambda: self._messages.withdrawn(self.id, ids))
+
+    def _deciding(self, call_id: str, decision: Decision) -> None:
+        """The row gets the reason of a denial, and the wire."""
+        if isinstance(decision, Deny) and decision.reason:
+            self._reasons[call_id] = decision.reason
+        if wire := log_context.known("").get("wire"):
+            self._wires[call_id] = str(wire)
 
     def _now(self) -> tuple[int, str]:
         """The turn in progress, and who sent its message."""

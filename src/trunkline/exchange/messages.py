@@ -6,13 +6,12 @@ Also recognizes repeated messages: the same `msg_id` twice is one message.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from trunkline.base import jsontext
 from trunkline.base.values import Value
-from trunkline.core.events import Envelope, Steered, StopAsked, TurnStarted, UserMessage
+from trunkline.core.events import Envelope, Gap, Steered, StopAsked, TurnStarted, UserMessage
 from trunkline.core.ids import new_id
-from trunkline.core.log import EventLog
 from trunkline.store.database import Database, Row, Transaction
 
 #: How long a `msg_id` is remembered: longer than any client retries.
@@ -145,12 +144,12 @@ def storable(message: UserMessage) -> UserMessage:
     )
 
 
-def begun_in(log: EventLog, queued: Sequence[QueuedMessage]) -> list[tuple[int, UserMessage]]:
-    """Messages that were begun or withdrawn according to the log, and whose rows do not say so, with their turns: a
-    process died between the two."""
+def begun_in(items: Iterable[Envelope | Gap], queued: Sequence[QueuedMessage]) -> list[tuple[int, UserMessage]]:
+    """Messages that were begun or withdrawn according to what is in the log, and whose rows do not say so, with their
+    turns: a process died between the two."""
     wanted = {each.message.id: each for each in queued}
     found: list[tuple[int, UserMessage]] = []
-    for item in log.read(min(each.seq for each in queued)):
+    for item in items:
         match item:
             case Envelope(turn=turn, event=TurnStarted(message=message) | Steered(message=message)):
                 found += [(turn, message)] if message.id in wanted else []

@@ -13,29 +13,30 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from functools import partial
 from typing import Any
 
-from trunkline.base import asgi, local_socket
-from trunkline.base.config_file import ConfigFileError, read_toml
-from trunkline.base.config_problems import Problem
+from trunkline.base import asgi, local_socket, log_context
 from trunkline.base.environ_secrets import withhold
-from trunkline.base.exchange_home import API_SOCKET, find_home
+from trunkline.base.exchange_home import API_SOCKET
 from trunkline.base.extras import missing
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.starting import cannot_listen, lacks_package
 from trunkline.exchange import config
 from trunkline.exchange.alone import alone
 from trunkline.exchange.attach import attach_socket
+from trunkline.exchange.config_changes import unchangeable
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.expiring import Expiry
+from trunkline.exchange.service import Service
 from trunkline.exchange.settings import EXTRA, ExchangeSettings
 from trunkline.exchange.watching import WatchedFile
 from trunkline.exchange.webhook import ApprovalWebhook
 from trunkline.exchange.wires import Wires
 from trunkline.store.database import DatabaseGone
+from trunkline.telemetry.exporting import TelemetrySettings, begin
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ class ExchangeProcess:
     """One exchange, by its file. A `Service`."""
 
     name = "exchange"
-    about = "the exchange: agents with names, for `--attach` and for HTTP clients with a token"
+    about = "the console: see and steer every agent in your browser"
 
     def __init__(
         self,
@@ -61,16 +62,22 @@ class ExchangeProcess:
         *,
         write: Callable[[str], None] = lambda path: None,
         any_port: bool = False,
+        beside: Sequence[Service] = (),
         watch_seconds: float = WATCH_SECONDS,
+        learn: Callable[[Iterable[str]], None] = lambda secrets: None,
     ) -> None:
-        """`write` makes sure that the file exists; `any_port`: use another port if the configured one is taken."""
+        """`write` makes sure that the file exists; `any_port`: use another port if the configured one is taken;
+        `beside`: what runs in the same process, for the console's first page; `learn` is told the secrets that the file
+        names, for whoever keeps them out of a log."""
         self._path = path
         self._say = say
         # A copy: what agents must not have is taken out of ours.
         self._environ = dict(os.environ if environ is None else environ)
         self._write = write
         self._any_port = any_port
+        self._beside = tuple(beside)
         self._watch_seconds = watch_seconds
+        self._learn = learn
         self._address = ("", 0)
         self._exchange: Exchange | None = None
         self._wires: Wires | None = None
@@ -86,11 +93,12 @@ class ExchangeProcess:
 
     @property
     def trial(self) -> str:
-        """A command that tries it: it needs no token if it finds the home from where the exchange was started."""
-        settings = None if self._exchange is None else self._exchange.settings
-        if settings is not None and settings.agents and settings.home == _home_here():
-            return f"trunkline chat {next(iter(settings.agents))} --attach"
-        return f"curl {self.where}/livez"
+        """How to try it: a link that signs one browser in."""
+        if self._exchange is None:
+            return f"curl {self.where}/livez"
+        from trunkline.exchange.api.signing_in import link
+
+        return f"open {link(self.where, self._exchange.browsers.code())}"
 
     async def run(self, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
         """Serve until `stop` is set.
@@ -104,9 +112,14 @@ class ExchangeProcess:
         await asyncio.to_thread(self._write, self._path)
         self._file.taken()
         settings = await asyncio.to_thread(config.read, self._path, self._environ)
+        self._learn(settings.secrets(self._environ))
         withhold(settings.variables)
-        with alone(settings.home):
-            async with Exchange.opened(settings, environ=self._environ, wait=False) as exchange:
+        node = {} if settings.cluster is None else {"node": settings.cluster.node}
+        with alone(settings.home), log_context.about(**node):
+            async with (
+                _traced(TelemetrySettings.of(self._environ, **settings.otel)),
+                Exchange.opened(settings, environ=self._environ, wait=False) as exchange,
+            ):
                 self._exchange = exchange
                 try:
                     await self._serve(exchange, stop, reachable)
@@ -125,7 +138,9 @@ class ExchangeProcess:
                 raise ConfigError("The exchange is not running.")
             self._file.taken()
             settings = await asyncio.to_thread(config.read, self._path, self._environ)
-            self._check_change(exchange.settings, settings)
+            if problems := list(unchangeable(exchange.settings, settings)):
+                raise config.WrongFile(problems)
+            self._learn(settings.secrets(self._environ))
             withhold(settings.variables)
             await exchange.take_up(settings)
             if self._wires is not None:
@@ -136,20 +151,6 @@ class ExchangeProcess:
         """The same, soon, for callers that wait for no answer: the result is logged."""
         self._asked.set()
 
-    def _check_change(self, old: ExchangeSettings, new: ExchangeSettings) -> None:
-        """Check whether the changes are possible while it runs."""
-        problems = []
-        for key, before, after in (("home", old.home, new.home), ("listen", old.listen, new.listen)):
-            if before != after:
-                error = self._blamed("cannot change while the exchange runs", "exchange", key)
-                problems.append(Problem.of(error, "Start it again."))
-        if problems:
-            raise config.WrongFile(problems)
-
-    def _blamed(self, problem: str, *keys: str) -> ConfigFileError:
-        file = read_toml(self._path)
-        return ConfigFileError(self._path, problem, key=".".join(keys)) if file is None else file.wrong(problem, keys)
-
     async def _serve(self, exchange: Exchange, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
         from trunkline.exchange.api.app import application
         from trunkline.exchange.api.errors import members as refusal
@@ -159,6 +160,7 @@ class ExchangeProcess:
             host, port = exchange.settings.listen
             listener = self._listener(stack, host, port)
             self._address = (host, listener.getsockname()[1])
+            exchange.address, exchange.beside = self.where, self._beside
             local = stack.enter_context(closing(_local(exchange.settings.home)))
             stack.callback(local_socket.forget, exchange.settings.home, API_SOCKET)
             ending = asyncio.Event()
@@ -233,12 +235,15 @@ class ExchangeProcess:
             self._say(f"`{self._path}` was not loaded, and nothing changes:\n{error}")
 
 
-def _home_here() -> str | None:
-    """Where commands in this directory look for an exchange."""
+@asynccontextmanager
+async def _traced(settings: TelemetrySettings | None) -> AsyncIterator[None]:
+    """Make spans for the duration of the block, if there are to be any."""
+    end = await asyncio.to_thread(begin, settings)
     try:
-        return find_home()
-    except ConfigFileError:
-        return None
+        yield
+    finally:
+        # Not here: it waits for the last of them.
+        await asyncio.to_thread(end)
 
 
 def _local(home: str) -> socket.socket:

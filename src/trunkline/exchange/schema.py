@@ -6,7 +6,7 @@ since 1970.
 
 from __future__ import annotations
 
-from trunkline.store.database.form import Form, Step
+from trunkline.store.database.form import Form, Only, Step
 
 _FIRST: Step = (
     """
@@ -122,4 +122,88 @@ _PASSING: Step = (
     "CREATE INDEX session_passing ON session (id) WHERE passing = 1",
 )
 
-FORM = Form("exchange", b"TLEX", (_FIRST, _ACTS, _DIGEST, _TALLY, _OLD_MESSAGES, _PASSING))
+_BROWSERS: Step = (
+    """
+    CREATE TABLE browser (
+        digest TEXT PRIMARY KEY,
+        token_sha256 TEXT NOT NULL,
+        created_at BIGINT NOT NULL,
+        used_at BIGINT NOT NULL
+    )
+    """,
+)
+
+_TURN = """
+    session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+    turn INTEGER NOT NULL,
+    seq BIGINT NOT NULL,
+    agent TEXT NOT NULL,
+    by_person TEXT NOT NULL,
+    began_at BIGINT NOT NULL,
+    ended_at BIGINT NOT NULL,
+    outcome TEXT NOT NULL,
+    cause TEXT NOT NULL,
+    message TEXT NOT NULL,
+    answer TEXT NOT NULL,
+    words TEXT NOT NULL
+"""
+
+#: One row for each turn that has ended. `number` is the moment in which it began, in microseconds since 1970, or the
+#: next that is free: lists go by it. For SQLite's index of words it is the key; two nodes of a cluster may have the
+#: same. `words` is what is searched. `session.unindexed` is not 0 while a log may have turns without a row.
+_TURNS: Step = (
+    Only("sqlite", f"CREATE TABLE turn (number INTEGER PRIMARY KEY, {_TURN}, UNIQUE (session, turn))"),
+    Only("postgresql", f"CREATE TABLE turn (number BIGINT NOT NULL, {_TURN}, PRIMARY KEY (session, turn))"),
+    Only("postgresql", "CREATE INDEX turn_number ON turn (number)"),
+    "CREATE INDEX turn_agent ON turn (agent, number)",
+    "CREATE INDEX turn_person ON turn (by_person, number)",
+    "CREATE INDEX turn_outcome ON turn (outcome, number)",
+    "CREATE INDEX turn_failed ON turn (ended_at) WHERE outcome IN ('error', 'unknown')",
+    Only(
+        "sqlite",
+        """
+        CREATE VIRTUAL TABLE turn_text
+        USING fts5 (words, content = 'turn', content_rowid = 'number', prefix = '1 2 3')
+        """,
+    ),
+    Only(
+        "sqlite",
+        """
+        CREATE TRIGGER turn_text_new AFTER INSERT ON turn
+        BEGIN INSERT INTO turn_text (rowid, words) VALUES (NEW.number, NEW.words); END
+        """,
+    ),
+    Only(
+        "sqlite",
+        """
+        CREATE TRIGGER turn_text_gone AFTER DELETE ON turn
+        BEGIN INSERT INTO turn_text (turn_text, rowid, words) VALUES ('delete', OLD.number, OLD.words); END
+        """,
+    ),
+    Only(
+        "sqlite",
+        """
+        CREATE TRIGGER turn_text_changed AFTER UPDATE OF words ON turn
+        BEGIN
+            INSERT INTO turn_text (turn_text, rowid, words) VALUES ('delete', OLD.number, OLD.words);
+            INSERT INTO turn_text (rowid, words) VALUES (NEW.number, NEW.words);
+        END
+        """,
+    ),
+    Only("postgresql", "CREATE INDEX turn_words ON turn USING gin (to_tsvector('simple', words))"),
+    "ALTER TABLE session ADD COLUMN unindexed INTEGER NOT NULL DEFAULT 1",
+    "CREATE INDEX session_unindexed ON session (created_at) WHERE unindexed > 0",
+)
+
+#: By which wire an approval was decided; and the approvals by when they were asked, and decided.
+_DECIDED_WIRE: Step = (
+    "ALTER TABLE approval ADD COLUMN decided_wire TEXT",
+    "CREATE INDEX approval_asked ON approval (asked_at, id)",
+    "CREATE INDEX approval_decided ON approval (decided_at, id) WHERE state <> 'pending'",
+)
+
+FORM = Form(
+    "exchange",
+    b"TLEX",
+    (_FIRST, _ACTS, _DIGEST, _TALLY, _OLD_MESSAGES, _PASSING, _BROWSERS, _TURNS, _DECIDED_WIRE),
+)

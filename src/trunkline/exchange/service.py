@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
+#: What a sentence in the place of a command begins with: there is something to look at.
+SENTENCES = ("open", "watch")
+
 
 class Service(Protocol):
     """Something reachable from outside that runs in this process's event loop."""

@@ -9,10 +9,13 @@ from contextlib import suppress
 from trunkline.base.values import Value
 from trunkline.exchange import tally
 from trunkline.exchange.row_writer import Work
+from trunkline.exchange.turn_rows import having, held
 from trunkline.store.database import Database, Row, Transaction
 
 #: The most sessions in one list.
 MOST_LISTED = 1000
+#: Characters of a session's title.
+LONGEST_TITLE = 200
 
 
 class SessionRow(Value):
@@ -26,6 +29,34 @@ class SessionRow(Value):
     updated_at: int
     passing: int = 0
     """Whether it is there for one request only, and nobody wants it after a restart."""
+
+
+class FoundSession(SessionRow):
+    """The same, with what its turns tell of it."""
+
+    title: str = ""
+    """The beginning of its first message that was answered."""
+    last_outcome: str | None = None
+    """How its last turn ended; None if none has."""
+
+
+class SessionQuery(Value):
+    """Which sessions are wanted: those of which all of this is true."""
+
+    words: str = ""
+    """One of its turns has all of them."""
+    agent: str | None = None
+    person: str | None = None
+    """Who has begun it."""
+    outcome: str | None = None
+    """How its last turn ended."""
+
+
+_COLUMNS = ", ".join(SessionRow.__fields__)
+_TITLE = (
+    f"(SELECT substr(message, 1, {LONGEST_TITLE}) FROM turn WHERE turn.session = session.id ORDER BY turn.turn LIMIT 1)"
+)
+_LAST_OUTCOME = "(SELECT outcome FROM turn WHERE turn.session = session.id ORDER BY turn.turn DESC LIMIT 1)"
 
 
 class BornRow:
@@ -71,8 +102,32 @@ class SessionRows:
 
     async def get(self, session_id: str) -> SessionRow | None:
         """The session with that id."""
-        row = await self._database.read(lambda tx: tx.one("SELECT * FROM session WHERE id = ?", (session_id,)))
+        sql = f"SELECT {_COLUMNS} FROM session WHERE id = ?"
+        row = await self._database.read(lambda tx: tx.one(sql, (session_id,)))
         return None if row is None else SessionRow(**row)
+
+    async def find(self, wanted: SessionQuery, limit: int, before: str | None) -> list[FoundSession]:
+        """The sessions that somebody looks for, newest first; with `before`, those older than that one."""
+
+        def read(tx: Transaction) -> list[Row]:
+            found, words = having(tx, wanted.words)
+            if found:
+                found = f"EXISTS (SELECT 1 FROM turn WHERE turn.session = session.id AND {found})"
+            compared = {
+                "session.agent = ?": wanted.agent,
+                "session.by_person = ?": wanted.person,
+                f"{_LAST_OUTCOME} = ?": wanted.outcome,
+                "(created_at, id) < (SELECT created_at, id FROM session WHERE id = ?)": before,
+            }
+            filters = {condition: held(value) for condition, value in compared.items() if value is not None}
+            where = " AND ".join(filter(None, [found, *filters])) or "1 = 1"
+            sql = (
+                f"SELECT {_COLUMNS}, {_TITLE} AS title, {_LAST_OUTCOME} AS last_outcome FROM session "
+                f"WHERE {where} ORDER BY created_at DESC, id DESC LIMIT ?"
+            )
+            return tx.all(sql, (*words, *filters.values(), min(limit, MOST_LISTED)))
+
+        return [FoundSession(**{**row, "title": row["title"] or ""}) for row in await self._database.read(read)]
 
     async def list(self, agent: str | None, limit: int, before: str | None) -> list[SessionRow]:
         """Sessions, newest first; with `before`, those older than that one."""
@@ -85,7 +140,9 @@ class SessionRows:
             if before is not None:
                 where.append("(created_at, id) < (SELECT created_at, id FROM session WHERE id = ?)")
                 values.append(before)
-            sql = f"SELECT * FROM session WHERE {' AND '.join(where)} ORDER BY created_at DESC, id DESC LIMIT ?"
+            sql = (
+                f"SELECT {_COLUMNS} FROM session WHERE {' AND '.join(where)} ORDER BY created_at DESC, id DESC LIMIT ?"
+            )
             return tx.all(sql, (*values, min(limit, MOST_LISTED)))
 
         return [SessionRow(**row) for row in await self._database.read(read)]
@@ -103,8 +160,9 @@ class SessionRows:
             newest = (tx.one("SELECT MAX(created_at) AS newest FROM session") or {}).get("newest")
             made = row.replace(created_at=max(row.created_at, int(newest or 0) + 1))
             values = tuple(getattr(made, name) for name in made.__fields__)
-            sql = f"INSERT INTO session ({', '.join(made.__fields__)}) VALUES ({', '.join('?' * len(values))})"
-            tx.execute(sql, values)
+            # Those turns have no rows of their own yet.
+            sql = f"INSERT INTO session ({_COLUMNS}, unindexed) VALUES ({', '.join('?' * len(values))}, ?)"
+            tx.execute(sql, (*values, int(turns > 0)))
             tally.opened(tx, row.id, turns)
 
         await self._database.write(write)

@@ -8,47 +8,44 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any
 
 from trunkline.base.redact import Redactor
-from trunkline.core.agent import Agent
 from trunkline.core.events import Envelope, UserMessage
-from trunkline.core.faults import Fault, SessionDamaged, SessionExists, SessionNotFound, of
+from trunkline.core.faults import Fault, SessionDamaged, SessionExists, SessionNotFound
 from trunkline.core.ids import checked, new_id
 from trunkline.core.keeper import LISTED, Removed, When
-from trunkline.core.redaction import Redaction
-from trunkline.core.session import Session
-from trunkline.core.turns import State
+from trunkline.exchange import late_messages
+from trunkline.exchange.accepting import accept
 from trunkline.exchange.acts import Acts, What
 from trunkline.exchange.approvals import ApprovalStore
 from trunkline.exchange.budgets import Budgets
+from trunkline.exchange.client_seat import ClientSeat
+from trunkline.exchange.cluster.followed_live import FollowedLive
 from trunkline.exchange.crowding import Crowding
 from trunkline.exchange.directory import AgentEntry, Directory
 from trunkline.exchange.doors import Doors
+from trunkline.exchange.idle_sweep import IdleSweep
 from trunkline.exchange.live_session import LiveSession, Told
-from trunkline.exchange.messages import Messages, QueuedMessage, begun_in, storable
+from trunkline.exchange.messages import Messages, storable
+from trunkline.exchange.places import OnePlace, Places
+from trunkline.exchange.session_opening import SessionOpening
 from trunkline.exchange.session_rows import SessionRow, SessionRows
 from trunkline.exchange.tally import Tallies
+from trunkline.exchange.turn_indexing import TurnIndexing
+from trunkline.exchange.turn_rows import TurnRows
 from trunkline.exchange.waking import Waking
-from trunkline.store.copying import copy
-from trunkline.store.database import Conflict, Database, DatabaseGone
-from trunkline.store.filelog import FileLog
+from trunkline.store.database import Database
 from trunkline.store.files import FileStore
 from trunkline.store.view import SessionView
 
 logger = logging.getLogger(__name__)
 
-#: How often to look for unused sessions.
-SWEEP_SECONDS = 30.0
-
 #: How much of a client's text is repeated in an error.
 SHOWN_CHARS = 80
-
-#: Why an approval is closed that outlived its process. A secret in a call is not in the log.
-CANNOT_CONTINUE = "The exchange ended before there was an answer, and this agent cannot continue a turn after that."
-CANNOT_RUN = "The exchange ended before there was an answer, and a secret that the call needs was not kept."
 
 
 class Switchboard:
@@ -65,26 +62,34 @@ class Switchboard:
         clock: Callable[[], int],
         evict_seconds: float,
         told: Told = lambda approval: None,
+        places: Places | None = None,
     ) -> None:
-        """`sessions` is the directory of the logs; `told` is called for each approval that a person must decide on."""
+        """`sessions` is the directory of the logs; `told` is called for each approval that a person must decide on.
+        `places`: where sessions are; all here, if left out."""
         self.directory = directory
         self.approvals = ApprovalStore(database, clock)
         self.messages = Messages(database, clock)
         self.acts = Acts(database, clock)
         self.budgets = budgets
-        self._rows = SessionRows(database)
+        self.turns = TurnRows(database)
+        self.session_rows = SessionRows(database)
         self.store = FileStore(sessions)
         """The logs, and the files that clients have brought."""
         self._tallies = Tallies(database, self.store)
-        self._redactor = redactor
+        self._places: Places = places or OnePlace(self.store)
+        self.indexing = TurnIndexing(self.turns, self.acts, self._places, self.awaited, self.peek)
+        self._opening = SessionOpening(
+            self.approvals, self.messages, self.acts, self._tallies, budgets, redactor, told, self._places,
+            self.indexing.look,
+        )  # fmt: skip
         self._clock = clock
         self.evict_seconds = evict_seconds
         """How long an unused session keeps its agent running."""
-        self._told = told
         self._live: dict[str, LiveSession] = {}
         self._doors = Doors()
         self._crowding = Crowding()
-        self._sweeping: asyncio.Task[None] | None = None
+        self._sweep = IdleSweep(self._doors, lambda: self.at_work, self._let_go, lambda: self.evict_seconds)
+        self._leaving: set[asyncio.Future[None]] = set()
         self._waking = Waking(self.find, self.approvals.close_all)
 
     # Opening and closing.
@@ -94,27 +99,83 @@ class Switchboard:
 
         Without `wait`, in the background: programs may take long to start.
         """
-        self._sweeping = asyncio.create_task(self._sweep(), name="let go of idle sessions")
+        self._sweep.start()
+        if self._places.are_several:
+            await self.take_over()
+            self.indexing.start()
+            return
         waiting = {*await self.approvals.sessions_waiting(), *await self.messages.sessions_waiting()}
         for id, agent in await self._tallies.uncounted():
             async with self._doors.alone(id):
                 if agent in self.directory and id not in self._live:
                     count = self.budgets.meter(agent, id).catch_up
                     waiting |= {id} if await self._tallies.left_open(id, count) else set()
-        for id in await self._rows.passing():
+        for id in await self.session_rows.passing():
             # Whoever it was opened for went with the last process. What cannot be removed now is with the next start.
             with suppress(Fault, OSError):
                 await self.remove(id)
         self._waking.begin(waiting)
+        self.indexing.start()
         if wait:
             await self._waking.over()
+
+    async def take_over(self) -> None:
+        """Wake the sessions in which something is pending and that no living node has."""
+        messages = set(await self.messages.sessions_waiting())
+        waiting = {*await self.approvals.sessions_waiting(), *messages}
+        waiting |= {id for id, _ in await self._tallies.uncounted()}
+        ours = {live.id for live in self.at_work if not live.is_followed}
+        await late_messages.take_in_all(self.messages, [live for live in self.at_work if live.id in messages & ours])
+        for id in await self._places.free(set(await self.session_rows.passing()) - ours):
+            with suppress(Fault, OSError):
+                await self.remove(id)
+        rows = await asyncio.gather(*map(self.row, sorted(waiting - ours)))
+        free = await self._places.free(row.id for row in rows if row is not None and row.agent in self.directory)
+        await self.abandon(live for id in free if (live := self._live.get(id)) is not None and live.is_followed)
+        self._waking.begin(free)
+        self.indexing.look(again=True)
+
+    async def abandon(self, lives: Iterable[LiveSession] | None = None) -> None:
+        """Let go of these, or all, at once: they are other nodes' now. Clients are told to come back."""
+        found = self.at_work if lives is None else tuple(lives)
+        for failed in await asyncio.gather(*map(self._abandon, found), return_exceptions=True):
+            if failed is not None:
+                logger.error("a session could not be let go of in good order", exc_info=failed)
+
+    async def _abandon(self, live: LiveSession) -> None:
+        async with self._doors.alone(live.id):
+            if self._live.get(live.id) is live:
+                del self._live[live.id]
+                await live.abandon()
+                for removed in () if live.is_followed else tuple(live.seats.values()):
+                    removed()
+
+    async def move(self, live: LiveSession) -> None:
+        """Let go of a session that is ours, so that another node can have it. Its clients find it there."""
+        async with self._doors.alone(live.id):
+            if self._live.get(live.id) is live:
+                del self._live[live.id]
+                await live.suspend()
+                await self._places.release(live.id)
+                for removed in tuple(live.seats.values()):
+                    removed()
+
+    async def let_go_of(self, agent: str, *, now: bool = False) -> tuple[int, int]:
+        """Let go of an agent's sessions that are at rest and have no client; with `now` of all that are ours: turns
+        end, what was asked stays asked, and clients are told to come back. Gives how many that were, and were not."""
+        ours = [live for live in self.at_work if live.agent == agent and not live.is_followed]
+        for live in ours:
+            await self._doors.whole(self.move(live) if now else self._let_go(live))
+        kept = {live.id for live in ours if self._live.get(live.id) is live}
+        # What they took in is answered, whether or not somebody comes back.
+        self._waking.begin({*await self.messages.sessions_waiting()} & {live.id for live in ours} - kept)
+        return len(ours) - len(kept), len(kept)
 
     async def close(self) -> None:
         """Close everything. Pending approvals are pending again after the next start."""
         await self._waking.close()
-        if self._sweeping is not None:
-            self._sweeping.cancel()
-            await asyncio.wait({self._sweeping})
+        await self.indexing.close()
+        await self._sweep.close()
         await self._doors.close()
         await asyncio.gather(*(live.suspend() for live in self._live.values()), return_exceptions=True)
         self._live.clear()
@@ -127,9 +188,10 @@ class Switchboard:
         workspace: str | None = None,
         by: str = "",
         passing: bool = False,
+        here: bool = False,
     ) -> LiveSession:
         """A new session with an agent, or the existing one with that id. `passing`: whoever opens it removes it; if it
-        comes to a restart before that, it is removed then.
+        comes to a restart before that, it is removed then. `here`: on no other node.
 
         Raises:
             UnknownAgent: there is no such agent.
@@ -138,6 +200,9 @@ class Switchboard:
         """
         entry = self.directory.find(agent)
         id = checked(session_id) if session_id is not None else new_id()
+        if not here and not self._places.may_run_here(entry.settings):
+            await self._places.open_elsewhere(entry.settings, id, workspace, by, passing)
+            return await self.find(id)
 
         async def opened() -> LiveSession:
             async with self._doors.alone(id):
@@ -149,13 +214,15 @@ class Switchboard:
                 if row is None:
                     place = await entry.place(workspace)
                     row = SessionRow(id, agent, place, by, self._clock(), self._clock(), int(passing))
-                    return await self._begin(entry, row)
-                return await self._woken(entry, row)
+                    if await self._places.claimed(row):
+                        return await self._begin(entry, row)
+                    row = await self._existing(id)  # another node was faster
+                return await self._woken(entry, row, here=here)
 
         return await self._doors.whole(opened())
 
-    async def find(self, session_id: str) -> LiveSession:
-        """The session with that id, woken if need be.
+    async def find(self, session_id: str, *, here: bool = False) -> LiveSession:
+        """The session with that id, woken if need be. `here`: only if it is this node's, or can be.
 
         Raises:
             SessionNotFound: there is none.
@@ -165,7 +232,7 @@ class Switchboard:
         async def wake() -> None:
             async with self._doors.alone(session_id):
                 row = await self._existing(session_id)
-                await self._woken(self.directory.find(row.agent), row)
+                await self._woken(self.directory.find(row.agent), row, here=here)
 
         while (live := self._live.get(session_id)) is None:
             # Once more, if it was closed or removed before we heard of it.
@@ -180,7 +247,7 @@ class Switchboard:
         """The session, kept awake for the duration of the block. `removed` is called if it is removed. With `wire`,
         joining and leaving are noted."""
         live = await self.find(session_id)
-        seats, seat = live.seats, object()
+        seats, seat = live.seats, ClientSeat(by, wire, self._clock())
         seats[seat] = removed
         if wire:
             self._note(live, "joined", by, wire)
@@ -213,6 +280,7 @@ class Switchboard:
                 live = self._live.get(session_id)
                 if live is None or not live.row.passing:
                     await self._existing(session_id)
+                is_done = await self._places.remove_elsewhere(session_id)
                 if (live := self._live.pop(session_id, None)) is not None:
                     for removed in tuple(live.seats.values()):
                         removed()
@@ -220,13 +288,21 @@ class Switchboard:
                 # The log first: then an interrupted removal can be repeated. A new session sets a damaged one aside.
                 with suppress(SessionNotFound, SessionDamaged):
                     await asyncio.to_thread(self.store.remove, session_id)
-                await self._rows.delete(session_id)
+                if not is_done:
+                    await self._places.forget(session_id)
+                    await self.session_rows.delete(session_id)
 
         await self._doors.whole(remove())
 
     async def awaited(self, sessions: Iterable[str] | None = None) -> None:
-        """After a start, wait until these sessions, or all, are as they will be: woken, or given up."""
-        await self._waking.awaited(sessions)
+        """After a start, wait until these sessions, or all, are as they will be: woken, or given up. With several
+        nodes, also until what has happened in these elsewhere can be read here."""
+        named = None if sessions is None else list(sessions)
+        await self._waking.awaited(named)
+        if self._places.are_several and named is not None and len(named) == 1 and named[0] not in self._live:
+            async with self._doors.alone(named[0]):
+                if named[0] not in self._live and (row := await self.row(named[0])) is not None:
+                    await self._places.fetch(row)
 
     # Reading without waking, and starting with earlier events.
 
@@ -250,20 +326,13 @@ class Switchboard:
         """
         now = self._clock()
         row = SessionRow(new_id(), agent, workspace, by, now, now)
-        log = await asyncio.to_thread(self.store.create, row.id, workspace, agent)
-        try:
-            turns = await asyncio.to_thread(copy, events, log)
-            await log.sync()
-            await self._rows.insert(row, turns)
-        except BaseException:
-            log.discard()
-            raise
-        log.close()
+        async with self._opening.beginning(row, events) as turns:
+            await self.session_rows.insert(row, turns)
         return row
 
     def _note(self, live: LiveSession, what: What, by: str, detail: str = "") -> None:
-        """Note what somebody did; nothing for a session that is closed."""
-        if live.session.status is not State.CLOSED:
+        """Note what somebody did; nothing for a session that is let go of: its rows are written."""
+        if not live.session.is_closing:
             live.note(self.acts.act(live.session.seq, what, by, detail), self.acts)
 
     # Messages.
@@ -276,55 +345,34 @@ class Switchboard:
             AgentBusy: a turn is in progress and the message must not wait, or too many are already waiting.
             SessionNotFound: the session was removed.
         """
-        return await self._doors.whole(self._submit(live, storable(message), when))
+        return await self._doors.whole(self._accepted(live, storable(message), when))
 
-    async def _submit(self, live: LiveSession, message: UserMessage, when: When) -> int:
+    async def _accepted(self, live: LiveSession, message: UserMessage, when: When) -> int:
         if self._live.get(live.id) is not live:
             # It was closed or removed since the caller found it.
             live = await self.find(live.id)
-        async with live.sending:
-            try:
-                live.check_free(when)
-                live.meter.check_turn()
-                if live.row.passing:
-                    # Gone with the client that waits for the answer, and after a restart: there is nothing to keep.
-                    return live.session.submit(message)
-                kept = await self.messages.take(live.id, message, live.session.shown)
-            except (Conflict, Fault) as error:
-                if message.id and not live.row.passing and (known := await live.known(message.id)) is not None:
-                    return known.turn or 0
-                gone = SessionNotFound(f"The session `{live.id[:SHOWN_CHARS]}` no longer exists.")
-                raise (error if isinstance(error, Fault) else gone) from None
-            try:
-                # Again, since others may have been faster; there is no await between here and the session.
-                live.check_free(when)
-                steered = when == "steer" and live.session.steer(kept.message)
-                if not steered:
-                    live.meter.check_turn()
-                turn = live.session.turn if steered else live.session.submit(kept.message)
-            except Fault:
-                await self.messages.forget(kept.number)
-                raise
-            if steered:
-                # The row must not be ahead of the log, which is written later while the end of a turn is being saved.
-                await live.session.settled()
-                await self.messages.began(live.id, turn, kept.message)
-            elif live.session.turn != turn:
-                # Behind the answer: the message is safe already, and each write is a wait for the disk.
-                live.placed(kept.number, turn)
-            return turn
+        if live.is_followed and await self._places.is_free(live.id):
+            await self.abandon([live])  # its owner is dead
+            live = await self.find(live.id)
+        if isinstance(live, FollowedLive):
+            return await live.submit(message, when)
+        return await accept(self.messages, live, message, when)
 
     # Rows.
 
     async def row(self, session_id: str) -> SessionRow | None:
         """What is known about a session without waking it."""
-        found = await self._rows.get(session_id)
+        found = await self.session_rows.get(session_id)
         # That of a passing one may still be on its way.
         return found if found is not None or (live := self._live.get(session_id)) is None else live.row
 
     async def rows(self, agent: str | None = None, limit: int = LISTED, before: str | None = None) -> list[SessionRow]:
         """Sessions, newest first; with `before`, those older than that one."""
-        return await self._rows.list(agent, limit, before)
+        return await self.session_rows.list(agent, limit, before)
+
+    async def busy(self) -> set[str]:
+        """With several nodes: the sessions in which a turn has begun and not ended, or is about to, on any of them."""
+        return {id for id, _ in await self._tallies.uncounted()} if self._places.are_several else set()
 
     async def written(self) -> None:
         """Wait until the rows reflect everything that has been shown."""
@@ -342,28 +390,35 @@ class Switchboard:
     async def _begin(self, entry: AgentEntry, row: SessionRow) -> LiveSession:
         await self._crowding.make_room(self.at_work, self._let_go)
         agent = await entry.agent()
-        born = await self._rows.begin(row)
+        born = await self.session_rows.begin(row)
         try:
-            live = await self._opened(entry, agent, row, resume=False)
+            live = await self._opening.opened(entry, agent, row, resume=False)
         except BaseException:
             await born.settled()
-            await self._rows.delete(row.id)
+            await self.session_rows.delete(row.id)
             raise
+        live.session.when_lost(partial(self._lost, row.id))
         live.follow(born)
         self._live[row.id] = live
         return live
 
-    async def _woken(self, entry: AgentEntry, row: SessionRow) -> LiveSession:
+    async def _woken(self, entry: AgentEntry, row: SessionRow, *, here: bool = False) -> LiveSession:
         live = self._live.get(row.id)
         if live is not None:
             live.touch()
             return live
         await self._crowding.make_room(self.at_work, self._let_go)
+        if here:
+            await self._places.check_ours(row, entry)
+        elif (followed := await self._places.follow(row, entry, self.approvals, self.messages, self._lost)) is not None:
+            self._live[row.id] = followed
+            return followed
         agent = await entry.agent()
         waiting = await self.messages.waiting(row.id)
-        live = await self._opened(entry, agent, row, resume=True, queued=waiting)
+        live = await self._opening.opened(entry, agent, row, resume=True, queued=waiting)
+        live.session.when_lost(partial(self._lost, row.id))
         try:
-            await self._take_up(live)
+            await self._opening.take_up(live)
         except BaseException:
             await live.suspend()
             raise
@@ -371,79 +426,24 @@ class Switchboard:
         self._live[row.id] = live
         return live
 
-    async def _take_up(self, live: LiveSession) -> None:
-        """Resume what the last process left: rows that are behind the log, and waiting messages."""
-        await self.acts.add(live.id, live.session.seq, "woken", detail=f"process {os.getpid()}")
-        turn, requests = live.session.turn, live.session.waiting
-        live.session.flush()
-        await self._tallies.catch_up(live.id, live.meter.catch_up, live.session.state.turns, but=turn)
-        asked = frozenset((turn, request.call_id) for request in requests)
-        continues = live.entry.capabilities is not None and live.entry.capabilities.continues
-        await self.approvals.close_all(live.id, CANNOT_RUN if continues else CANNOT_CONTINUE, but=asked)
-        known = {each.id for each in await self.approvals.found("pending", live.id)}
-        for request in requests:
-            approval = await self.approvals.asked(live.id, live.agent, turn, request)
-            if approval.id not in known:
-                self._told(approval)
-        for queued in await self.messages.waiting(live.id):
-            await self.messages.placed(queued.number, live.session.submit(queued.message))
+    def _lost(self, session_id: str) -> None:
+        """It is another's than it was, or was removed: whoever wants it finds out where it is."""
+        if (live := self._live.get(session_id)) is not None:
+            self._leave(self.abandon([live]))
 
-    async def _opened(
-        self, entry: AgentEntry, agent: Agent, row: SessionRow, *, resume: bool, queued: Sequence[QueuedMessage] = ()
-    ) -> LiveSession:
-        log, create = self._log(entry, row, resume)
-        meter = self.budgets.meter(entry.name, row.id, getattr(getattr(agent, "settings", None), "prices", None))
-        own: Redactor | None = getattr(agent, "redactor", None)
-        try:
-            if queued:
-                for turn, message in await asyncio.to_thread(begun_in, log, queued):
-                    await self.messages.began(row.id, turn, message)
-            session = await Session.open(
-                agent,
-                log,
-                entry.policy(agent),
-                resume=not create,
-                mode=entry.settings.mode if create else None,
-                workspace=row.workspace,
-                options=entry.options,
-                redact=Redaction(own or self._redactor),
-                meter=meter,
-                goes_on=not create,
-            )
-        except BaseException as error:
-            log.discard() if create else log.close()
-            if isinstance(error, Exception) and not isinstance(error, Conflict | DatabaseGone):
-                entry.could_not_open(fault := of(error), row.workspace)
-                if fault is not error:
-                    raise fault from error
-            raise
-        entry.worked()
-        return LiveSession(session, entry, row, meter, self.approvals, self.messages, self._told)
-
-    def _log(self, entry: AgentEntry, row: SessionRow, resume: bool) -> tuple[FileLog, bool]:
-        """The session's log, and whether it is new."""
-        if resume:
-            # A process may have died between the row and the log.
-            with suppress(SessionNotFound):
-                return self.store.open(row.id), False
-        return self.store.create(row.id, row.workspace, entry.name), True
-
-    async def _sweep(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(min(SWEEP_SECONDS, self.evict_seconds))
-            for live in tuple(self._live.values()):
-                if live.is_idle and loop.time() - live.used >= self.evict_seconds:
-                    try:
-                        await self._doors.whole(self._let_go(live))
-                    except Exception:
-                        logger.exception("session %s could not be let go of in good order", live.id)
+    def _leave(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
 
     async def _let_go(self, live: LiveSession) -> None:
         async with self._doors.alone(live.id):
             # It may have been woken again while we waited.
             if live.is_idle and self._live.get(live.id) is live:
                 del self._live[live.id]
+                if live.is_followed:
+                    await live.close()
+                    return
                 try:
                     await self.acts.add(live.id, live.session.seq, "let_go")
                 finally:

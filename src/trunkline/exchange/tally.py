@@ -15,6 +15,7 @@ from trunkline.base.values import Value
 from trunkline.core.events import Envelope, Gap, TurnEnded, TurnStarted
 from trunkline.core.faults import Fault
 from trunkline.core.usage import Usage
+from trunkline.exchange import turn_rows
 from trunkline.store.database import Database, Transaction
 from trunkline.store.files import FileStore
 
@@ -76,6 +77,8 @@ class Tallies:
         except Fault as fault:
             logger.warning("the turns of session %s cannot be counted: %s", session, fault)
             return True
+        if found:
+            await self._database.write(lambda tx: turn_rows.mark(tx, session))
         await count(so_far, [end for end in found if end.turn != but])
         return is_open
 

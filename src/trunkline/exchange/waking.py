@@ -35,16 +35,23 @@ class Waking:
         self._pause = pause
         self._asleep: dict[str, asyncio.Task[None]] = {}
         """Those that are still to be woken."""
+        self._pausing: set[str] = set()
+        """Those of them that wait for their next try."""
         self._untried: set[str] = set()
         self._all_tried = asyncio.Event()
         self._until = 0.0
 
     def begin(self, sessions: Iterable[str]) -> None:
-        """Wake these."""
+        """Wake these, and at once: also those that are to be tried again later."""
         self._until = asyncio.get_running_loop().time() + AWAITED_SECONDS
-        self._untried.update(sessions)
+        wanted = set(sessions)
+        for id in wanted & self._pausing:
+            self._pausing.discard(id)
+            self._asleep.pop(id).cancel()
+        new = sorted(wanted - self._asleep.keys())
+        self._untried.update(new)
         room = asyncio.Semaphore(WOKEN_AT_ONCE)
-        for id in sorted(self._untried):
+        for id in new:
             self._asleep[id] = asyncio.create_task(self._wake(id, room), name="wake a session")
 
     async def over(self) -> None:
@@ -75,7 +82,9 @@ class Waking:
         tries = 0
         while not await self._is_over(id, room):
             tries += 1
+            self._pausing.add(id)
             await self._pause(backoff.delay(tries, FIRST_PAUSE, LONGEST_PAUSE))
+            self._pausing.discard(id)
         del self._asleep[id]
 
     async def _is_over(self, id: str, room: asyncio.Semaphore) -> bool:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
+from trunkline.base import log_context
 from trunkline.base.chat_platforms import remote
 from trunkline.base.extras import lacking
 from trunkline.core.faults import ConfigError, Fault
@@ -62,7 +63,8 @@ class _Running:
         self._say = say
         self._stop = asyncio.Event()
         supervisor = Supervisor([service], self._report, pace)
-        self._task = asyncio.create_task(supervisor.run(self._stop), name=f"wire {settings.name}")
+        with log_context.about(wire=settings.name):
+            self._task = asyncio.create_task(supervisor.run(self._stop), name=f"wire {settings.name}")
 
     def _report(self, service: Service, state: State, detail: str) -> None:
         told = service.where if state == "reachable" else detail

@@ -34,6 +34,9 @@ _BLIND = ("claude-2", "claude-instant", "o1-mini", "o1-preview", "o3-mini")
 _TRY = ("codex-", "gemini-2.5", "gemini-3", "gpt-5", "gpt-6", "gpt-oss", "grok-3-mini", "o1", "o3", "o4")
 _DO_NOT_TRY = ("gpt-5-chat", "o1-mini", "o1-preview")
 
+#: Models of OpenAI that answer at once.
+_DO_NOT_REASON = ("chatgpt-4o", "gpt-3.5", "gpt-4", "gpt-5-chat")
+
 #: From this version on a Claude decides by itself how much it thinks, refuses to be given a budget for that, and can be
 #: told how hard to try.
 _ADAPTIVE_SINCE = (4, 7)
@@ -65,8 +68,9 @@ def of(settings: ModelSettings) -> Abilities:
     if provider is not None and provider.speaks == "anthropic":
         thinks, tries = not name.startswith(_THOUGHTLESS), is_adaptive(name)
     else:
-        thinks = name.startswith(_TELL_THOUGHTS)
         tries = takes_effort(name)
+        # Those that can be told how hard to try are OpenAI's reasoning models; there they tell a summary of it.
+        thinks = name.startswith(_TELL_THOUGHTS) or (tries and said.get("openai_api_mode") == "responses")
     # Nobody is called blind on account of a name: it may be another's model that is called like it.
     sees = True if name.startswith(_SEE) and not name.startswith(_BLIND) else None
     return Abilities(
@@ -91,6 +95,11 @@ def takes_effort(model: str) -> bool:
     """Whether a model is known, by its name, to be told how hard to try in the Chat Completions format."""
     name = plain(model)
     return name.startswith(_TRY) and not name.startswith(_DO_NOT_TRY)
+
+
+def has_no_reasoning(model: str) -> bool:
+    """Whether a model is known, by its name, to have none, so that it refuses to be asked about it."""
+    return plain(model).startswith(_DO_NOT_REASON)
 
 
 def is_adaptive(model: str) -> bool:

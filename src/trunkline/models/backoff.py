@@ -26,10 +26,23 @@ def _chance() -> float:
 
 
 class RequestBackoff:
-    """For one question to a provider, from its first try to its last. `give_up`: seconds, unless more is asked for."""
+    """For one question to a provider, from its first try to its last.
 
-    def __init__(self, now: float, chance: Callable[[], float] = _chance, *, give_up: float = GIVE_UP_SECONDS) -> None:
+    Args:
+        give_up: seconds, unless more is asked for.
+        tries: requests in all.
+    """
+
+    def __init__(
+        self,
+        now: float,
+        chance: Callable[[], float] = _chance,
+        *,
+        give_up: float = GIVE_UP_SECONDS,
+        tries: int = MAX_TRIES,
+    ) -> None:
         self._deadline = now + give_up
+        self._most = tries
         self._chance = chance
         self._tries = 0
         self._asked = 0.0
@@ -41,7 +54,7 @@ class RequestBackoff:
             asked: seconds that the provider asked for.
         """
         self._tries += 1
-        if self._tries >= MAX_TRIES:
+        if self._tries >= self._most:
             return None
         if asked:
             self._asked += asked

@@ -133,8 +133,10 @@ class CatalogEntry(Value):
     """Where it is already: a file, or the folder of its files."""
     path: str = ""
     """The same, as older catalogs say it."""
-    url: str = ""
-    """Where it answers, if it runs elsewhere."""
+    urls: tuple[str, ...] = ()
+    """Where it answers, if it runs elsewhere: one address for each server that has it."""
+    max_concurrent: int = 0
+    """Requests that each of these may have at once; 0: nobody says."""
     remote_model: str = ""
     """Its name there."""
     key_variable: str = ""

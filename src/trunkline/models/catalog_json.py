@@ -5,14 +5,16 @@
        "variants": [{"engine": "llama-cpp", "huggingface_repo": "owner/repo", "files": ["hero.gguf"],
                      "context_size": 8192}]},
       {"name": "mine", "type": "Language", "local_path": "/models/mine.gguf"},
-      {"name": "far", "variants": [{"engine": "openai", "url": "http://gpu:8000/v1", "model": "big"}]}
+      {"name": "far", "variants": [{"engine": "openai", "urls": ["http://gpu1:8000/v1", "http://gpu2:8000/v1"],
+                                    "model": "big"}]}
     ]}
 
 Three dialects of it are about, and all are read: `purpose` or `type`; what belongs to a variant in `variants` or in the
 entry itself; `files` or `file`, `huggingface_repo` or `source` (which may be an address, too), `local_path` as a folder
 or as a file, and the older `path`. Of the variants the first that can run here counts. Unknown keys are ignored.
 
-Ours are `engine: openai` with its `url`, `model` and `api_key_env`, and `sha256`: one per file, or one for the file.
+Ours are `engine: openai` with its `url` or `urls`, `model`, `api_key_env` and `max_concurrent`, and `sha256`: one per
+file, or one for the file.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from trunkline.base.regular import read_regular
 from trunkline.core.faults import ConfigError
 from trunkline.core.graph.models import SamplingParams
 from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, ONNX, OPENAI, CatalogEntry, ModelFile, is_file_name
+from trunkline.models.endpoint import SHOWN_CHARS, endpoint, without_secrets
 from trunkline.models.hub import REPOSITORY
 
 FILE = "models.json"
@@ -35,6 +38,9 @@ FILE = "models.json"
 MAX_BYTES = 4 * 1024 * 1024
 #: What a catalog may have at most: a real one has some dozen.
 MAX_MODELS = 2000
+
+#: Servers of one model: with more of them, what stands in front of them should choose.
+MAX_SERVERS = 64
 
 #: What is run here, by the names that catalogs have for it.
 _ENGINES = {
@@ -124,19 +130,32 @@ def _whereabouts(variant: Mapping[str, Any]) -> dict[str, Any]:
     digests = _texts(variant, "sha256")
     if not all(map(_SHA256.fullmatch, digests)) or len(digests) not in (0, len(files)):
         raise _Wrong("`sha256` is not one hash of 64 digits for each file")
-    url = _text(variant, "url")
-    if _engine(variant) == OPENAI and not url.startswith(("http://", "https://")):
-        raise _Wrong("an `openai` engine needs an `url`")
+    urls = tuple(dict.fromkeys(url.strip().rstrip("/") for url in _texts(variant, "urls") or _texts(variant, "url")))
+    if _engine(variant) == OPENAI:
+        _check_addresses(urls)
     hashes = [digest.lower() for digest in digests] or [""] * len(files)
     return {
         "files": tuple(map(ModelFile, files, hashes)),
         "local_path": os.path.expanduser(_text(variant, "local_path")),
         "path": _text(variant, "path"),
         "source": source,
-        "url": url.rstrip("/"),
+        "urls": urls,
+        "max_concurrent": _count(variant, "max_concurrent"),
         "remote_model": _text(variant, "model"),
         "key_variable": _text(variant, "api_key_env"),
     }
+
+
+def _check_addresses(urls: tuple[str, ...]) -> None:
+    if not urls:
+        raise _Wrong("an `openai` engine needs an `url`, or `urls`")
+    if len(urls) > MAX_SERVERS:
+        raise _Wrong(f"it has more than {MAX_SERVERS} `urls`")
+    for url in urls:
+        try:
+            endpoint(url, "")
+        except ConfigError:
+            raise _Wrong(f"`{without_secrets(url)[:SHOWN_CHARS]}` is not the `url` of a server") from None
 
 
 def _engine(variant: Mapping[str, Any]) -> str:

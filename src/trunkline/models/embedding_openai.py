@@ -1,4 +1,4 @@
-"""An embedding model behind an OpenAI-compatible address."""
+"""An embedding model behind OpenAI-compatible addresses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from trunkline.base import jsontext
 from trunkline.core.faults import ProviderError
 from trunkline.models.engines import Vector
-from trunkline.models.openai_language import Remote
+from trunkline.models.remote import Remote
 
 #: The longest answer: the vectors of a group of texts.
 MAX_BODY = 64 * 1024 * 1024
@@ -22,7 +22,7 @@ _LARGEST = 1e38
 
 
 class OpenAIEmbedding:
-    """An `EmbeddingEngine` at an address. `load` makes one."""
+    """An `EmbeddingEngine` at one address or several. `load` makes one."""
 
     dimensions = 0
     fingerprint = ""
@@ -52,11 +52,13 @@ class OpenAIEmbedding:
         """What tells this model from another one at the same address, under the same name.
 
         Which numbers of a vector are its largest, and their signs: that is the same for one model although servers
-        calculate a little differently each time, and hardly for two.
+        calculate a little differently each time, and hardly for two. Several servers are taken at their word that they
+        have the same model: with one more or less of them, vectors that were kept are still good.
         """
         largest = sorted(range(len(vector)), key=lambda at: -abs(vector[at]))[:MARKS]
         marks = [at if vector[at] >= 0 else ~at for at in sorted(largest)]
-        return hashlib.sha256(repr((self._remote.url, self._remote.model, marks)).encode()).hexdigest()
+        where = self._remote.urls[0] if len(self._remote.urls) == 1 else ""
+        return hashlib.sha256(repr((where, self._remote.model, marks)).encode()).hexdigest()
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """One vector of length 1 per text."""

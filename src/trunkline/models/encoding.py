@@ -15,7 +15,7 @@ from trunkline.core.faults import ConfigError
 from trunkline.models.model import ToolSpec
 
 #: How a tool is described to a model.
-ToolShape = Literal["openai_function", "anthropic_input_schema"]
+ToolShape = Literal["openai_function", "openai_responses", "anthropic_input_schema"]
 
 #: Keys of a profile that every format honours.
 COMMON_KEYS = frozenset(
@@ -66,6 +66,9 @@ def tool(spec: ToolSpec, shape: ToolShape, *, sanitize: bool) -> dict[str, Any]:
     if shape == "anthropic_input_schema":
         return {"name": spec.name, "description": spec.description, "input_schema": schema}
     function = {"name": spec.name, "description": spec.description, "parameters": schema}
+    if shape == "openai_responses":
+        # Without a word on it the schema has to be of the strict kind, which few are.
+        return {"type": "function", **function, "strict": False}
     return {"type": "function", "function": function}
 
 

@@ -45,6 +45,20 @@ def endpoint(base: str, path: str, *, api_path: str | None = None, deep: bool = 
     return f"{scheme}://{'/'.join((host, *segments))}{mark}{query}"
 
 
+def health_endpoint(base: str) -> str:
+    """Where a model server says whether it works: `/health`, beside the version that `base` may end with.
+
+    Raises:
+        ConfigError: as `endpoint`.
+    """
+    address, mark, query = endpoint(base, "", api_path="").partition("?")
+    scheme, separator, rest = address.partition("://")
+    host, *segments = rest.split("/")
+    if segments and _is_version(segments[-1]):
+        segments.pop()
+    return f"{scheme}{separator}{'/'.join((host, *segments, 'health'))}{mark}{query}"
+
+
 def host_of(url: str) -> str:
     """The host's name in an address, in lower case, without port and credentials."""
     authority = url.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2].lower()

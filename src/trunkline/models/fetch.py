@@ -108,6 +108,13 @@ def partial(entry: CatalogEntry) -> bool:
     return _is_there(_stage(entry))
 
 
+def disk_used(entry: CatalogEntry) -> int:
+    """Bytes that a model takes on this machine, whole or begun."""
+    if catalog.path(entry) is not None:
+        return catalog.known(entry).size
+    return fetch_files.size_of(_stage(entry))
+
+
 def _is_there(folder: str) -> bool:
     return os.path.isdir(folder)
 

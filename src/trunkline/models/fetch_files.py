@@ -128,13 +128,18 @@ def see_to_room(name: str, stage: str, size: int) -> None:
     """
     import shutil
 
-    there = sum(os.path.getsize(os.path.join(folder, file)) for folder, _, files in os.walk(stage) for file in files)
+    there = size_of(stage)
     free = shutil.disk_usage(stage).free
     if free < (needed := size + SPARE_BYTES - there):
         raise NoSpace(
             f"`{name}` needs {size_text(needed)} in `{os.path.dirname(stage)}`, and {size_text(free)} are free.",
             hint="Make room, or set `TRUNKLINE_CACHE` to a directory elsewhere.",
         )
+
+
+def size_of(folder: str) -> int:
+    """The bytes of all files in a folder; 0 if there is none."""
+    return sum(os.path.getsize(os.path.join(path, name)) for path, _, names in os.walk(folder) for name in names)
 
 
 def remove(folder: str) -> None:

@@ -15,14 +15,14 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
-from trunkline.base import http, posting_kept
+from trunkline.base import http, posting_kept, trace_context
 from trunkline.base.posting import ConnectionFailed, Poster, Response, poster
 from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, ProviderError
 from trunkline.core.usage import Usage
-from trunkline.models.backoff import GIVE_UP_SECONDS, MAX_ASKED_SECONDS, RequestBackoff
-from trunkline.models.endpoint import without_secrets
+from trunkline.models.backoff import GIVE_UP_SECONDS, MAX_ASKED_SECONDS, MAX_TRIES, RequestBackoff
+from trunkline.models.endpoint import host_of, without_secrets
 from trunkline.models.http_errors import BASE_URL, NobodyListens, clipped, connection_fault, status_fault
 from trunkline.models.model import Answer as Whole
 from trunkline.models.model import Chunk, ReplyState, Retrying
@@ -72,6 +72,7 @@ class HttpService:
         secrets: what must not show up in an error, though the provider may repeat it.
         address: where people say the address.
         give_up: seconds after which a question that fails is not asked again, unless the provider asks to wait.
+        tries: how often a question is asked at most. Where another provider can be asked, once is enough.
     """
 
     def __init__(
@@ -82,9 +83,11 @@ class HttpService:
         secrets: Sequence[str] = (),
         address: str = BASE_URL,
         give_up: float = GIVE_UP_SECONDS,
+        tries: int = MAX_TRIES,
     ) -> None:
         self._secure = secure
         self._give_up = give_up
+        self._tries = tries
         self._address = address
         self._hints = hints or {}
         self._redactor = Redactor(secrets)
@@ -122,7 +125,7 @@ class HttpService:
             ProviderError: it did not work.
         """
         self._warm_here()
-        backoff = RequestBackoff(time.monotonic(), give_up=self._give_up)
+        backoff = RequestBackoff(time.monotonic(), give_up=self._give_up, tries=self._tries)
         connect = http.CONNECT_SECONDS
         while True:
             shown = answered = False
@@ -167,6 +170,26 @@ class HttpService:
             left = backoff.left(time.monotonic())
             connect = max(SHORTEST_CONNECT_SECONDS, min(http.CONNECT_SECONDS, left))
 
+    async def status(self, url: str, headers: Mapping[str, str], within: float) -> int:
+        """The status of the answer to a GET request; its content is nobody's.
+
+        Raises:
+            ProviderError: there is no answer within these seconds.
+        """
+        self._warm_here()
+        try:
+            async with asyncio.timeout(within):
+                response = await self._ready().get(url, headers, connect=within)
+        except TimeoutError:
+            silent = ConnectionFailed("late", host_of(url))
+            raise self._redacted(connection_fault(silent, self._address)) from None
+        except ConnectionFailed as error:
+            raise self._redacted(connection_fault(error, self._address)) from None
+        except ValueError as error:
+            raise ConfigError(f"`{without_secrets(url)}` is not a valid URL: {error}.") from None
+        await response.close()
+        return response.status
+
     def _warm_here(self) -> None:
         if not self.warmed():
             self.warm()
@@ -182,7 +205,8 @@ class HttpService:
     async def _open(self, call: HttpCall, connect: float) -> Response:
         """The answer to a request, its status good and its body still to come."""
         try:
-            response = await self._ready().post(call.url, call.headers, call.body, connect=connect)
+            headers = {**call.headers, **trace_context.headers()}
+            response = await self._ready().post(call.url, headers, call.body, connect=connect)
         except ValueError as error:
             raise ConfigError(f"`{without_secrets(call.url)}` is not a valid URL: {error}.") from None
         if 200 <= response.status < 300:
@@ -227,11 +251,15 @@ class _Arriving:
     def finished(self, reading: ReplyReader) -> Sequence[Chunk]:
         """What is left of the answer. If that is too early, and the connection was lost, that is why."""
         try:
-            return reading.finish()
+            left = reading.finish()
         except ProviderError:
             if self._lost is None:
                 raise
             raise connection_fault(self._lost) from None
+        # Not every reader knows where its answer ends.
+        if self._lost is not None and not (reading.done or reading.complete):
+            raise connection_fault(self._lost)
+        return left
 
     async def drain(self) -> None:
         """Read to the end, if it comes soon."""

@@ -1,6 +1,6 @@
 """What a provider's failures amount to: one `ProviderError` each, in words, with a true `retryable`.
 
-A conversation that is too long is a `TooLong`.
+A conversation that is too long is a `TooLong`, and one of which a part is not taken a `PartRefused`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from trunkline.base.posting import ConnectionFailed
 from trunkline.core.faults import ProviderError
 from trunkline.models.endpoint import is_own_machine, without_secrets
 from trunkline.models.overflow import is_too_long, too_long
+from trunkline.models.refused import PartRefused, refused_part
 
 #: How much of a provider's words is repeated; and how much is kept until the secrets are out of it.
 SHOWN_CHARS = 500
@@ -25,8 +26,8 @@ _PASSING = frozenset({408, 425, 429})
 _LASTING = frozenset(
     {
         "authentication_error", "billing_error", "content_policy_violation", "context_length_exceeded",
-        "insufficient_quota", "invalid_api_key", "invalid_request_error", "model_not_found", "not_found_error",
-        "permission_error", "request_too_large",
+        "insufficient_quota", "invalid_api_key", "invalid_prompt", "invalid_request_error", "model_not_found",
+        "not_found_error", "permission_error", "request_too_large",
     }
 )  # fmt: skip
 
@@ -35,11 +36,20 @@ BASE_URL = "--base-url"
 
 
 class ServiceError(ProviderError):
-    """A provider's refusal. `after`: seconds that it asks us to wait."""
+    """A provider's refusal. `after`: seconds that it asks us to wait. `status`: of its answer, or in it, if any."""
 
-    def __init__(self, message: str, *, retryable: bool, hint: str | None = None, after: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        retryable: bool,
+        hint: str | None = None,
+        after: float | None = None,
+        status: int | None = None,
+    ) -> None:
         super().__init__(message, retryable=retryable, hint=hint)
         self.after = after
+        self.status = status
 
 
 class NobodyListens(ProviderError):
@@ -55,6 +65,8 @@ def status_fault(status: int, headers: Mapping[str, str], body: bytes, hints: Ma
     message, names = f"API error {status}: {shown(text)}", _names(data)
     if is_too_long(text, names, status):
         return too_long(message, _tokens(data))
+    if (part := refused_part(text, names, status)) is not None:
+        return PartRefused(message, part)
     should = headers.get("x-should-retry")
     passing = (status in _PASSING or status >= 500) and not _LASTING & names
     retryable = passing if should not in ("true", "false") else should == "true"
@@ -62,7 +74,7 @@ def status_fault(status: int, headers: Mapping[str, str], body: bytes, hints: Ma
     hint = hints.get(status)
     if hint is not None and message[-1] not in ".!?":
         message += "."
-    return ServiceError(message, retryable=retryable, hint=hint, after=after)
+    return ServiceError(message, retryable=retryable, hint=hint, after=after, status=status)
 
 
 def stream_fault(error: Any) -> ProviderError:
@@ -72,10 +84,12 @@ def stream_fault(error: Any) -> ProviderError:
     status = code if isinstance(code, int) else None
     if is_too_long(text, names, status):
         return too_long(f"API error: {shown(text)}", _tokens({"error": error}))
+    if (part := refused_part(text, names, status)) is not None:
+        return PartRefused(f"API error: {shown(text)}", part)
     lasting = bool(_LASTING & names)
     if status is not None and 400 <= status < 500:
         lasting = lasting or status not in _PASSING
-    return ServiceError(f"API error: {shown(text)}", retryable=not lasting)
+    return ServiceError(f"API error: {shown(text)}", retryable=not lasting, status=status)
 
 
 def broken_off(reason: str) -> ProviderError:

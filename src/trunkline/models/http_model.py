@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Mapping
 
 from trunkline.core.faults import TooLong
 from trunkline.models.answers import AnswerReader, Decoder
-from trunkline.models.backoff import GIVE_UP_SECONDS
+from trunkline.models.backoff import GIVE_UP_SECONDS, MAX_TRIES
 from trunkline.models.encoding import Compat
 from trunkline.models.endpoint import host_of
 from trunkline.models.http import HttpCall, HttpService, ReplyReader
@@ -120,6 +120,7 @@ def keyed_service(
     variable: str,
     address: str | None = None,
     give_up: float = GIVE_UP_SECONDS,
+    tries: int = MAX_TRIES,
 ) -> HttpService:
     """The service at a fixed address, which is opened by a key from that variable."""
     host = host_of(url)
@@ -135,6 +136,7 @@ def keyed_service(
         secrets=[key] if key else [],
         address=address or BASE_URL,
         give_up=give_up,
+        tries=tries,
     )
 
 

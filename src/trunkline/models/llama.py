@@ -16,8 +16,10 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from weakref import WeakSet
 
 from trunkline.core.faults import ProviderError
+from trunkline.models import speed
 from trunkline.models.engines import Slot, cost
 from trunkline.models.llama_server import LlamaServer
 from trunkline.models.llama_slots import SlotPool
@@ -30,6 +32,14 @@ _ALWAYS = {
     "cache_prompt": True,
     "return_progress": True,
 }
+
+#: Those of this process that are loaded.
+_loaded: WeakSet[Llama] = WeakSet()
+
+
+def loaded() -> frozenset[str]:
+    """The names of the models that are loaded in this process."""
+    return frozenset(llama.name for llama in _loaded)
 
 
 class Llama:
@@ -49,6 +59,7 @@ class Llama:
         self._places = SlotPool(places)
         self._threads = ThreadPoolExecutor(places, thread_name_prefix="trunkline-llama")
         self._runs: set[_Run] = set()
+        _loaded.add(self)
 
     @classmethod
     async def load(
@@ -83,6 +94,7 @@ class Llama:
                     raise self._failed(piece["error"])
                 if "prompt_progress" in piece:
                     self._see_to_room(cost(piece["prompt_progress"].get("total")))
+                speed.heard(self.name, piece.get("timings"))
                 finished = finished or any(choice.get("finish_reason") for choice in piece.get("choices", ()))
                 yield piece
         finally:
@@ -99,6 +111,7 @@ class Llama:
         server, self._server = self._server, None
         if server is None:
             return
+        _loaded.discard(self)
         for run in self._runs:
             run.give_up()
         # When the last of them is over, nobody else holds the server. To take it down takes a while.

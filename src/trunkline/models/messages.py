@@ -38,6 +38,8 @@ class ThinkingBlock(Block):
     signature: str | None = None
     redacted: str | None = None
     """Reasoning that the provider encrypted; then there is no text."""
+    extra: Mapping[str, Any] | None = None
+    """The provider's own form of it, which goes back as it came."""
 
 
 class ToolUse(Block):

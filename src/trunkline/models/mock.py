@@ -23,6 +23,8 @@ from trunkline.models.model import Answer, AnswerOptions, Chunk, Request, Stop, 
 from trunkline.models.providers import ModelSettings
 
 _DIRECTIVE = "tool:"
+#: What says of a result that others wrote it.
+_MARK = re.compile(r"<untrusted_data\w*>")
 #: A word with the spaces before it. Spaces at the end belong to the last one: a message of nothing else is no million
 #: words.
 _WORD = re.compile(r" *[^ ]+(?: +\Z)?| +")
@@ -63,7 +65,10 @@ class MockModel:
 
 
 def _said(message: Message) -> str:
-    return "\n".join(block.text for block in message.content if isinstance(block, Text))
+    """What the user said; not what an agent notes beside it, in brackets."""
+    texts = [block.text for block in message.content if isinstance(block, Text)]
+    said = [text for text in texts if not (text.startswith("[") and text.endswith("]"))]
+    return "\n".join(said or texts)
 
 
 def _word_count(message: Message) -> int:
@@ -91,5 +96,6 @@ def _answer(message: Message, options: AnswerOptions | None) -> str:
 def _reply(message: Message) -> str:
     results = [block.text for block in message.content if isinstance(block, ToolResultBlock)]
     if results:
-        return f"Result: {(results[0].splitlines() or [''])[0]}"
+        lines = [line for line in results[0].splitlines() if not _MARK.fullmatch(line)]
+        return f"Result: {lines[0] if lines else ''}"
     return _said(message) or "(nothing)"

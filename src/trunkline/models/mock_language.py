@@ -40,6 +40,7 @@ _WORD = re.compile(r"\w+")
 class MockLanguage:
     """A `LanguageEngine` for any model name."""
 
+    provider = "mock"
     context_size = CONTEXT_SIZE
     tool_call_format = ""
     default_sampling: SamplingParams | None = None

@@ -25,9 +25,10 @@ DEFAULT_BASE_URL = "https://api.openai.com/v1"
 OFFICIAL_HOST = "api.openai.com"
 
 #: Keys of a profile's `compat` that have an effect here.
-COMPAT_KEYS = COMMON_KEYS | {"auto_tool_id", "include_stream_options", "max_tokens_field"}
+COMPAT_KEYS = COMMON_KEYS | {"auto_tool_id", "include_stream_options", "max_tokens_field", "openai_api_mode"}
 
-_TOOL_PICTURES = "The pictures of the tool's result:"
+#: Stands before the pictures of a result, which is text alone.
+TOOL_PICTURES = "The pictures of the tool's result:"
 
 
 class _Written:
@@ -130,7 +131,7 @@ class OpenAIFormat(Format):
         ]
         # A result is text alone; its pictures come as if the user showed them.
         pictures = [picture for result in results for picture in result.images]
-        shown: list[Block] = [Text(_TOOL_PICTURES), *pictures] if pictures else []
+        shown: list[Block] = [Text(TOOL_PICTURES), *pictures] if pictures else []
         parts = [part for block in (*shown, *message.content) if (part := self._part(block)) is not None]
         if parts or not written:
             written.append({"role": "user", "content": _joined(parts) or FILLER})
@@ -142,11 +143,11 @@ class OpenAIFormat(Format):
                 text = self._stripped(text)
                 return {"type": "text", "text": text} if text.strip() else None
             case Image() if self._images:
-                return {"type": "image_url", "image_url": {"url": _data_url(block.media_type, block.data)}}
+                return {"type": "image_url", "image_url": {"url": data_url(block.media_type, block.data)}}
             case Image():
                 return {"type": "text", "text": f"[A picture ({block.media_type}), which this model cannot see.]"}
             case Document() if self._official and block.media_type == "application/pdf" and block.data:
-                file = {"filename": block.name, "file_data": _data_url(block.media_type, block.data)}
+                file = {"filename": block.name, "file_data": data_url(block.media_type, block.data)}
                 return {"type": "file", "file": file}
             case Document():
                 return {"type": "text", "text": f"{block.name}:\n{block.text}"}
@@ -225,5 +226,6 @@ def _joined(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
     return parts
 
 
-def _data_url(media_type: str, data: str) -> str:
+def data_url(media_type: str, data: str) -> str:
+    """The address of something that is its own content; `data` is base64."""
     return f"data:{media_type};base64,{data}"

@@ -57,12 +57,12 @@ class OpenAIDecoder:
         if usage is None:
             return None
         details = usage.get("prompt_tokens_details")
-        cached = _count(details, "cached_tokens") if isinstance(details, dict) else None
+        cached = count(details, "cached_tokens") if isinstance(details, dict) else None
         if cached is None:
-            cached = _count(usage, "prompt_cache_hit_tokens")
+            cached = count(usage, "prompt_cache_hit_tokens")
         details = usage.get("completion_tokens_details")
-        thought = _count(details, "reasoning_tokens") if isinstance(details, dict) else None
-        counts = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+        thought = count(details, "reasoning_tokens") if isinstance(details, dict) else None
+        counts = count(usage, "prompt_tokens"), count(usage, "completion_tokens")
         found = Usage(*counts, cached, reasoning_tokens=thought)
         return found if found.known else None
 
@@ -164,7 +164,7 @@ class OpenAIDecoder:
         """A piece of a call: which one says its index; its name comes once, or empty ever after."""
         function = delta.get("function")
         function = function if isinstance(function, dict) else {}
-        name, identity = _string(function, "name"), _string(delta, "id")
+        name, identity = string(function, "name"), string(delta, "id")
         call = self._current(delta.get("index"), name, identity)
         call.id = call.id or identity
         if name != call.name:
@@ -204,11 +204,13 @@ class OpenAIDecoder:
         return found
 
 
-def _string(data: Mapping[str, Any], name: str) -> str:
+def string(data: Mapping[str, Any], name: str) -> str:
+    """A member that is a text; empty if it is none."""
     value = data.get(name)
     return value if isinstance(value, str) else ""
 
 
-def _count(data: Mapping[str, Any], name: str) -> int | None:
+def count(data: Mapping[str, Any], name: str) -> int | None:
+    """A member that is a number; None if it is none."""
     value = data.get(name)
     return value if isinstance(value, int) else None

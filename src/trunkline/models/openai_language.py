@@ -1,5 +1,5 @@
-"""Models behind an OpenAI-compatible address, as the nodes of a graph use them: a server with better hardware than this
-machine, or with many machines.
+"""Models behind OpenAI-compatible addresses, as the nodes of a graph use them: servers with better hardware than this
+machine, or many of them (`models.remote`).
 
 `models.openai` is for whole conversations. How both are sent, read, refused and tried again is the same: `models.http`
 and `models.openai_decoder`.
@@ -10,24 +10,21 @@ anything, so that the others have nothing to refuse.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
 from trunkline.base import jsontext
-from trunkline.core.faults import ProviderError, TooLong
+from trunkline.core.faults import ProviderError
 from trunkline.core.graph.models import SamplingParams
 from trunkline.core.usage import Usage
-from trunkline.models.answers import AnswerReader, BodyReader, ResponseBody
-from trunkline.models.encoding import to_bytes
-from trunkline.models.endpoint import endpoint
+from trunkline.models.answers import AnswerReader
 from trunkline.models.engines import Piece, Prompt, Slot, cost
-from trunkline.models.http import HttpCall, HttpService, ReplyReader
-from trunkline.models.http_model import keyed_service
-from trunkline.models.model import Answer, Chunk, TextChunk
-from trunkline.models.openai import headers
+from trunkline.models.http import ReplyReader
+from trunkline.models.model import Answer, TextChunk
 from trunkline.models.openai_decoder import OpenAIDecoder
 from trunkline.models.overflow import PromptTooLong
+from trunkline.models.remote import Remote
 from trunkline.models.sampling import DEFAULT_SAMPLING
 
 CHAT = "/chat/completions"
@@ -36,78 +33,12 @@ CHAT = "/chat/completions"
 MAX_WHOLE = 1024 * 1024
 #: How many alternatives a server tells at most, by OpenAI's rules.
 MAX_ALTERNATIVES = 20
-#: How long a request that failed is made again: somebody waits for a character's next word, not for an agent's work.
-GIVE_UP_SECONDS = 5.0
-
-
-class Remote:
-    """Where a model is, and how it is asked.
-
-    Args:
-        name: what its user calls it.
-        url: the address in front of `/chat/completions`.
-        model: what the server calls it.
-        key_variable: where people find the key.
-    """
-
-    def __init__(self, name: str, url: str, *, model: str = "", key: str = "", key_variable: str = "") -> None:
-        self.name = name
-        self.model = model or name
-        self.url = url
-        self._key = key
-        self._variable = key_variable or "api_key_env"
-        self._service: HttpService | None = None
-
-    async def close(self) -> None:
-        """Close connections. Idempotent; a later request opens them again."""
-        service, self._service = self._service, None
-        if service is not None:
-            await service.close()
-
-    async def stream(
-        self, path: str, body: Mapping[str, Any], reader: Callable[[], ReplyReader]
-    ) -> AsyncGenerator[Chunk, None]:
-        """Ask; `reader` makes what reads the answer.
-
-        Raises:
-            ProviderError: it did not work; the text names the model.
-        """
-        sent = to_bytes({**body, "model": self.model})
-        call = HttpCall(endpoint(self.url, path, api_path=path), headers(self._key), sent)
-
-        async def ready() -> HttpCall:
-            return call
-
-        if self._service is None:
-            self._service = keyed_service(
-                self.url,
-                model=self.model,
-                key=self._key,
-                variable=self._variable,
-                address="url",
-                give_up=GIVE_UP_SECONDS,
-            )
-        try:
-            async with aclosing(self._service.stream(ready, reader)) as chunks:
-                async for chunk in chunks:
-                    yield chunk
-        except ProviderError as error:
-            text = f"The server of the model `{self.name}`: {error.message}"
-            if isinstance(error, TooLong):
-                raise PromptTooLong(text, getattr(error, "tokens", 0)) from None
-            raise ProviderError(text, retryable=error.retryable, hint=error.hint) from None
-
-    async def whole(self, path: str, body: Mapping[str, Any], limit: int) -> bytes:
-        """The bytes of an answer that is one text. Raises as `stream`."""
-        async with aclosing(self.stream(path, body, lambda: BodyReader(limit))) as chunks:
-            async for chunk in chunks:
-                if isinstance(chunk, ResponseBody):
-                    return chunk.data
-        return b""
 
 
 class OpenAILanguage:
-    """A `LanguageEngine` at an address."""
+    """A `LanguageEngine` at one address or several."""
+
+    provider = "openai"
 
     def __init__(
         self,

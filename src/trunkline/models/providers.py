@@ -32,6 +32,8 @@ class ModelProvider(Value):
     """Other settings that point to what the first one says."""
     elsewhere_variables: tuple[str, ...] = ()
     """Other variables that do."""
+    modes: Mapping[str, str] = {}
+    """What makes requests in its place where `compat.openai_api_mode` says so."""
     families: tuple[str, ...] = ()
     """How the names of its own models begin, among those whose price is known."""
     extra: str | None = None
@@ -42,6 +44,13 @@ class ModelProvider(Value):
         """Whether it is opened by a key alone."""
         return "api_key" in self.variables
 
+
+#: The interfaces of OpenAI's models, by their names in `compat.openai_api_mode`.
+_OPENAI_MODES = {
+    "responses": "openai_responses.ResponsesModel",
+    "chat_completions": "openai.OpenAIModel",
+    "chat": "openai.OpenAIModel",
+}
 
 #: Those that have an interface of their own. When nobody names one, their variables are looked for in this order.
 PROVIDERS: dict[str, ModelProvider] = {
@@ -59,6 +68,7 @@ PROVIDERS: dict[str, ModelProvider] = {
         {"api_key": "OPENAI_API_KEY", "base_url": "OPENAI_BASE_URL"},
         speaks="openai",
         told_by=(("OPENAI_API_KEY",),),
+        modes=_OPENAI_MODES,
         families=("gpt", "o3", "o4"),
     ),
     "bedrock": ModelProvider(
@@ -190,9 +200,20 @@ def make(settings: ModelSettings) -> Model:
         settings = settings.replace(model=PROVIDERS[settings.provider].model)
     if settings.api_key is not None:
         settings = settings.replace(api_key=settings.api_key.strip())
-    module, _, name = PROVIDERS[settings.provider].made_by.partition(".")
+    module, _, name = _maker(settings).partition(".")
     made: Model = getattr(import_module(f"trunkline.models.{module}"), name)(settings)
     return made
+
+
+def _maker(settings: ModelSettings) -> str:
+    """See `ModelProvider.made_by`."""
+    provider = PROVIDERS[settings.provider]
+    mode = settings.compat.get("openai_api_mode") if provider.modes else None
+    if mode is None:
+        return provider.made_by
+    if not isinstance(mode, str) or mode not in provider.modes:
+        raise ConfigError(f"`compat.openai_api_mode` must be one of {_listed(provider.modes)}.")
+    return provider.modes[mode]
 
 
 def _check_key(settings: ModelSettings) -> None:

@@ -85,7 +85,8 @@ class Deliveries:
             except Exception:  # whatever it is, the next round may be better
                 logger.exception("webhooks cannot be delivered now; it will be tried again")
             try:
-                await asyncio.wait_for(told.wait(), seconds)
+                async with asyncio.timeout(seconds):
+                    await told.wait()
                 await asyncio.sleep(GATHER_SECONDS)
             except TimeoutError:
                 continue

@@ -1,6 +1,8 @@
 """Who is watching, and what they are told: a hint that something changed, never the thing itself.
 
 A watcher has a bounded queue. One that does not keep up loses hints, learns that it did (`gap`), and reads anew.
+
+What is here is for one process, which learns of a change because it made it. See `following` for several.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ class Hint(Value):
     kind: str
     community_id: str
     data: Mapping[str, Any]
+    number: int | None = None
+    """Its place among all, where they are counted: whoever comes back says it, and gets those after it."""
 
 
 class Watcher:
@@ -67,8 +71,21 @@ class Live:
 
     def tell(self, kind: str, community_id: str, data: Mapping[str, Any]) -> None:
         """Tell all whom it concerns. Call it after the commit."""
+        self._hand_out(Hint(kind, community_id, data))
+
+    async def since(self, community_id: str | None, number: int | None) -> list[Hint]:
+        """What a watcher of one community, or of all, has missed since a hint of that number. Ask it while watching.
+
+        Raises:
+            DatabaseGone: it cannot be told now.
+        """
+        return []
+
+    async def close(self) -> None:
+        """End what goes on beside the watchers."""
+
+    def _hand_out(self, hint: Hint) -> None:
         self.told.set()
-        hint = Hint(kind, community_id, data)
         for watcher in self._watchers:
-            if watcher.community_id in (None, community_id):
+            if watcher.community_id in (None, hint.community_id):
                 watcher.tell(hint)

@@ -1,4 +1,6 @@
-"""The network as one object: its database, its settings, its clock, and what lives in memory beside them.
+"""The network as one object: its database, its settings, its clock, and what lives beside them.
+
+On PostgreSQL several processes may be one network: who writes too often, and who watches, is then no matter of one.
 
 Everything that answers a request gets it. Nothing in it belongs to one request.
 """
@@ -9,8 +11,9 @@ import time
 from collections.abc import Callable
 
 from trunkline.base.values import Value
+from trunkline.network import rates
+from trunkline.network.following import TrailLive
 from trunkline.network.live import Live
-from trunkline.network.rates import Rates
 from trunkline.store.database import Database
 
 #: The chain that communities live on, and its number. Others come by configuration.
@@ -57,8 +60,8 @@ class Network:
         self.settings = settings
         self.now = now or _milliseconds
         """The time in milliseconds since 1970."""
-        self.live = Live()
-        self.rates = Rates(settings.writes_per_minute)
+        self.live: Live = Live() if database.dialect == "sqlite" else TrailLive(database)
+        self.rates = rates.limit(database.dialect, settings.writes_per_minute)
         self.seal: bytes | None = None
         """What challenges are sealed with, once somebody has asked for it."""
 

@@ -407,6 +407,20 @@ _LABELLED: Step = (
     "CREATE INDEX delivery_waiting ON delivery (community_id, created_at, id) WHERE state = 'waiting'",
 )
 
-STEPS: tuple[Step, ...] = (_FIRST, _SEARCH, _PLACES, _CONTEXT, _COUNTED, _FOLD, _IN_ORDER, _TOLD, _LABELLED)
+# When each agent wrote in the last minute, for the limit that several servers keep together. Of use for a minute: so it
+# need not survive a crash of the database's server, and no write pays for that.
+_LIMITED: Step = (
+    Only(
+        "postgresql",
+        """
+        CREATE UNLOGGED TABLE write_rate (
+            agent_id TEXT PRIMARY KEY REFERENCES agent (id) ON DELETE CASCADE,
+            moments BIGINT[] NOT NULL
+        )
+        """,
+    ),
+)
+
+STEPS: tuple[Step, ...] = (_FIRST, _SEARCH, _PLACES, _CONTEXT, _COUNTED, _FOLD, _IN_ORDER, _TOLD, _LABELLED, _LIMITED)
 
 FORM = Form("network", b"TLNW", STEPS)

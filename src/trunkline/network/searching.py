@@ -1,31 +1,20 @@
 """Full-text search over threads, their comments and their authors.
 
-Both databases are given the same plain words: without accents, without case, without signs. So both find the same, and
-no query is a syntax error: of `"`, `*` or `NEAR(` nothing is left.
+Both databases are given the same plain words, as `base.plain_words` has them, and both find the same.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
+from trunkline.base.plain_words import MAX_QUERY, phrases, plain_words
 from trunkline.base.values import Value
 from trunkline.store.database import Transaction
 
-#: The longest query, in characters; more is cut off.
-MAX_QUERY = 160
-#: Words of a query that count. More would only make it slower.
-MAX_TERMS = 8
 #: Characters of one text that are indexed. PostgreSQL refuses to index rows of a megabyte.
 MAX_WORDS = 100_000
-
-#: Most texts are plain English, and a table is ten times as fast as a pattern.
-_ASCII_SIGNS = {code: " " for code in range(128) if not chr(code).isalnum()}
-_SIGNS = re.compile(r"[\W_]+")
-#: Scripts without spaces between words: each of their characters is a word, so that parts of a sentence are found.
-_UNSPACED = re.compile("([\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])")
 
 
 class Condition(Value):
@@ -37,7 +26,7 @@ class Condition(Value):
 
 def index(tx: Transaction, thread_id: str, words: str, comment_id: str | None = None) -> None:
     """Make a thread be found by the words of its title and body, or by those of a comment. They go with their row."""
-    plain = " ".join(_plain(words[:MAX_WORDS]))[:MAX_WORDS]
+    plain = " ".join(plain_words(words[:MAX_WORDS]))[:MAX_WORDS]
     if not plain:
         return
     place = (thread_id, comment_id, int(comment_id is None))
@@ -65,8 +54,7 @@ def condition(tx: Transaction, query: str) -> Condition | None:
     if not query:
         return None
     either: list[Condition] = []
-    terms = [phrase for phrase in map(_plain, query.split()) if phrase][:MAX_TERMS]
-    if terms:
+    if terms := phrases(query):
         found = [_found(tx, phrase) for phrase in terms]
         either.append(Condition(" AND ".join(each.sql for each in found), [each.parameters[0] for each in found]))
     pattern = like(query)
@@ -90,16 +78,6 @@ def _found(tx: Transaction, phrase: list[str]) -> Condition:
         "(NULLIF(phraseto_tsquery('simple', ?)::text, '') || ':*')::tsquery)"
     )
     return Condition(matches, [" ".join(phrase)])
-
-
-def _plain(text: str) -> list[str]:
-    """The words of a text, as they are indexed and looked for."""
-    if text.isascii():
-        return text.lower().translate(_ASCII_SIGNS).split()
-    decomposed = unicodedata.normalize("NFKD", text)
-    text = "".join(char for char in decomposed if not unicodedata.combining(char))
-    text = _UNSPACED.sub(r" \1 ", text)
-    return _SIGNS.sub(" ", text.casefold()).split()
 
 
 def like(text: str) -> str:

@@ -39,4 +39,5 @@ async def serve(
         raise cannot_listen(host, port, error) from None
     finally:
         await deliveries.close()
+        await network.live.close()
     await app.state.housekeeping.close()

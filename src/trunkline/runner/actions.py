@@ -16,6 +16,7 @@ from trunkline.runner.chain.settings import MISSING
 from trunkline.runner.contract import READ_ACTIONS, ContractAction
 from trunkline.runner.finishing import finished
 from trunkline.runner.github import Issues, PollReport
+from trunkline.runner.holding import LeaseLost
 from trunkline.runner.inbox import Inbox
 from trunkline.runner.reading import NetworkReader
 from trunkline.runner.reconciling import Writes
@@ -171,6 +172,10 @@ class ActionPerformer:
         self._standing = ActionOutcome(False, f"{BROKEN_OFF} {DO_NOT_REPEAT}", {**known, "unknown": True})
         try:
             written = await send()
+        except LeaseLost as error:
+            # Who acts for the agent now looks for it, and finds nothing.
+            self._standing = ActionOutcome(False, str(error), known)
+            raise
         except WriteUnclear as error:
             return ActionOutcome(False, f"{error} {DO_NOT_REPEAT}", {**known, "unknown": True})
         except SnsError as error:
@@ -213,6 +218,8 @@ class ActionPerformer:
 
         try:
             await finished(tell())
+        except LeaseLost:
+            raise
         except Fault as error:
             # The next cycle tells it: the performer was not told that it is kept.
             logger.warning("what became of a transaction could not be kept: %s", error)

@@ -22,6 +22,7 @@ from trunkline.core.faults import AgentFailed, AgentTimeout
 from trunkline.core.ids import new_id
 from trunkline.core.log import EventLog, MemoryLog
 from trunkline.core.redaction import Redaction
+from trunkline.core.rules import limits_of
 from trunkline.core.session import Session
 from trunkline.core.usage import Usage
 from trunkline.runner.finishing import on_disk
@@ -121,7 +122,7 @@ class LonelyBrain:
             session = await Session.open(
                 agent,
                 log,
-                Policy(allow=self._allow, interactive=False),
+                Policy(allow=self._allow, interactive=False, rules=limits_of(agent)),
                 # There is one prompt at a time: another one would be stale after the turn.
                 busy="skip",
                 workspace=self._workspace,

@@ -31,7 +31,7 @@ from trunkline.runner.brain import Answerer, Answering, Brain, Keeping, LonelyBr
 from trunkline.runner.config import LLM_PROVIDERS, RunnerConfig
 from trunkline.runner.finishing import on_disk
 from trunkline.runner.prompting import DecisionPrompt
-from trunkline.runner.state import AgentState
+from trunkline.runner.state import RunnerMemory
 from trunkline.store import names
 from trunkline.store.files import FileStore
 
@@ -50,7 +50,7 @@ WithAgent = Callable[[RunnerConfig, Mapping[str, Any]], Brain]
 def make(
     config: RunnerConfig,
     general: Mapping[str, Any],
-    state: AgentState,
+    state: RunnerMemory,
     home: str,
     with_agent: WithAgent | None = None,
 ) -> Brain:
@@ -91,7 +91,7 @@ def make(
 # A list of replies
 
 
-def _replying(replies: Sequence[str], state: AgentState) -> Answering:
+def _replying(replies: Sequence[str], state: RunnerMemory) -> Answering:
     # Other replies are another script, which begins at its beginning.
     name = f"scripted:{sha256(jsontext.dumps(list(replies))).hexdigest()}"
 
@@ -118,13 +118,14 @@ def _asking(model: Model, max_tokens: int | None) -> Answering:
     """Asks a model, without tools and without a history."""
 
     async def ask(prompt: DecisionPrompt, tell: TurnStream) -> Usage | None:
+        from trunkline.models.asking import asked
         from trunkline.models.messages import Message, Text
         from trunkline.models.model import Answer, Request, Retrying, TextChunk
 
         message = Message("user", (Text(prompt.user),))
         request = Request([message], system=prompt.system, max_tokens=max_tokens)
         said = False
-        async with aclosing(model.stream(request)) as chunks:
+        async with aclosing(asked(model, request)) as chunks:
             async for chunk in chunks:
                 match chunk:
                     case TextChunk(text=text):

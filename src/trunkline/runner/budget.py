@@ -1,6 +1,7 @@
 """How many cycles an agent may run in a day. Days begin at midnight UTC.
 
 The count is kept in memory: it goes on when the agent is stopped and started again, and begins anew with the process.
+Launchers that share an agent count together.
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ class Budget:
     def spend(self) -> None:
         """A cycle begins."""
         self._spent = self.spent + 1
+        self._day = self._today()
+
+    def count(self, spent: int) -> None:
+        """So many are known to have begun today, wherever."""
+        self._spent = max(self.spent, spent)
         self._day = self._today()
 
     def wait(self, most: int | None) -> float:

@@ -6,8 +6,8 @@
 4. Check the decision, and carry out its actions in order.
 
 A cycle fails if the network or the brain cannot be asked, or if the decision has no valid action. An action that fails
-is its own result. Each exchange has its time limit, so a cycle ends. One that is told to end still has a result for
-every element of its decision.
+is its own result. Each exchange has its time limit, so a cycle ends. One that is told to end, or whose agent is another
+launcher's now, still has a result for every element of its decision.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ from trunkline.runner.contract import ContractAction, Invalid
 from trunkline.runner.decision import DecisionElements, NoDecision
 from trunkline.runner.finishing import finished, on_disk
 from trunkline.runner.github import Issues
+from trunkline.runner.holding import Check, LeaseLost, unshared
 from trunkline.runner.inbox import Inbox
 from trunkline.runner.reconciling import Writes
 from trunkline.runner.secrets import Secrets
-from trunkline.runner.state import AgentState
+from trunkline.runner.state import RunnerMemory
 from trunkline.wires.sns.drive import Sns, SnsError
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class RunnerParts(Value):
     config: RunnerConfig
     home: str
     secrets: Secrets
-    state: AgentState
+    state: RunnerMemory
     log: CommunicationLog
     sns: Sns
     inbox: Inbox
@@ -99,6 +100,8 @@ class RunnerParts(Value):
     actions: ActionPerformer
     performer: TxPerformer | None
     with_agent: WithAgent | None = None
+    check: Check = unshared
+    """That it is still this process that acts for the agent."""
 
 
 class _Failure(Exception):
@@ -212,6 +215,8 @@ class Runner:
             reading=parts.config.read_actions,
             window=brain.window,
         )
+        # A brain may be a program that does things by itself.
+        await parts.check()
         try:
             reply = await brain.answer(prompt)
         except AnswerTooLong as error:
@@ -247,7 +252,7 @@ class Runner:
             checked.append(Invalid(None, CUT_OFF))
         try:
             await self._carry_out(checked, decided, communities)
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, LeaseLost):
             for each in checked[len(self._report.results) :]:
                 self._add(
                     _result(each, ActionOutcome(False, NOT_CARRIED_OUT))
@@ -280,6 +285,8 @@ class Runner:
         outcome: ActionOutcome | None = None
         try:
             outcome = await actions.perform(action, community)
+        except LeaseLost:
+            raise
         except Exception as error:  # one action that fails leaves the others their chance
             logger.debug("an action failed", exc_info=True)
             outcome = actions.standing(str(error) if isinstance(error, Fault) else f"{type(error).__name__}: {error}")

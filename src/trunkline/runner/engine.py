@@ -102,10 +102,16 @@ class Engine:
         """Whether cycles are being run, or waited for."""
         return self._keeping is not None and not self._keeping.done() and not self._stopped
 
-    def start(self) -> None:
-        """Begin. The first cycle runs at once."""
+    @property
+    def idle(self) -> bool:
+        """Whether it is between two cycles."""
+        return self.running and (self._under_way is None or self._under_way.done()) and self._next_at is not None
+
+    def start(self, idle_seconds: float | None = None) -> None:
+        """Begin. The first cycle runs at once; if the last one began elsewhere so long ago, when its time has come."""
         self._started = time.time()
-        self._keeping = asyncio.create_task(self._keep(), name=f"runner of {self.config.agent_id}")
+        wait = 0.0 if idle_seconds is None else max(0.0, self.config.interval_seconds - idle_seconds)
+        self._keeping = asyncio.create_task(self._keep(wait), name=f"runner of {self.config.agent_id}")
 
     async def first_cycle(self, seconds: float) -> None:
         """Wait until the first cycle is over, but not longer."""
@@ -140,18 +146,22 @@ class Engine:
 
     # Cycles
 
-    async def _keep(self) -> None:
+    async def _keep(self, wait: float) -> None:
+        if wait:
+            self._first.set()
+            await self._rest(wait)
         while not self._stopped:
             if self._budget.wait(self._most) == 0:
                 await self._one()
             self._first.set()
             await self._rest()
 
-    async def _rest(self) -> None:
-        """Wait for the time of the next cycle."""
+    async def _rest(self, wait: float | None = None) -> None:
+        """Wait for the time of the next cycle: after the usual pause, unless another one is given."""
         while True:
             self._asked.clear()
-            pause = max(self._breaker.pause(), self._budget.wait(self._most))
+            pause = max(self._breaker.pause() if wait is None else wait, self._budget.wait(self._most))
+            wait = None
             self._next_at = time.time() + pause
             try:
                 async with asyncio.timeout(pause):

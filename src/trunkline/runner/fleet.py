@@ -2,6 +2,8 @@
 
 An agent's configuration is kept without its secrets. After a restart those that were running run again if the keyring
 has their secrets; the others wait until somebody starts them with their secrets.
+
+Where launchers of several machines share their agents, see `shared.fleet`.
 """
 
 from __future__ import annotations
@@ -20,9 +22,10 @@ from trunkline.runner.budget import Budget
 from trunkline.runner.config import RunnerConfig, merged, normalise
 from trunkline.runner.cycle import CycleReport
 from trunkline.runner.engine import Cycles, Engine
-from trunkline.runner.finishing import on_disk
+from trunkline.runner.finishing import finished, on_disk
+from trunkline.runner.holding import FileHold, FileRoster, Hold, Roster
 from trunkline.runner.keys import Keys
-from trunkline.runner.known import KnownAgent, KnownAgents
+from trunkline.runner.known import KnownAgent
 from trunkline.tools.threads import in_thread
 
 logger = logging.getLogger(__name__)
@@ -33,7 +36,9 @@ FIRST_CYCLE_SECONDS = 20.0
 KEYRING_SECONDS = 1.0
 
 WAITING = "waiting for secrets"
+STANDING_BY = "standing by"
 HELD = "Another launcher of this home runs it."
+HELD_ELSEWHERE = "Another launcher that shares it runs it."
 ENDING = "The launcher is being stopped."
 STOPPED_MEANWHILE = "The agent was stopped while it was started."
 
@@ -58,7 +63,7 @@ class FleetHome(Value):
     """Where a fleet is at home."""
 
     home: str
-    make: Callable[[RunnerConfig, str, int | None], Cycles] | None = None
+    make: Callable[[RunnerConfig, str, int | None, Hold], Cycles] | None = None
     """What makes runners; the usual one unless given."""
     patience: BreakerSettings | None = None
     agents: tuple[Mapping[str, Any], ...] = ()
@@ -78,12 +83,15 @@ class Resting(Value):
     last: Mapping[str, Any] = {}
     """How it was when it was stopped."""
 
-    def status(self) -> dict[str, Any]:
+    def status(self, runs_at: str | None = None) -> dict[str, Any]:
+        """How it is; `runs_at`: the other launcher that runs it."""
+        state = WAITING if self.missing else "stopped" if runs_at is None else STANDING_BY
         return {
             **self.last,
             "agentId": self.known.agent_id,
             "running": False,
-            "state": WAITING if self.missing else "stopped",
+            "state": state,
+            "runsAt": runs_at,
             "missingSecrets": list(self.missing),
             "lastError": self.reason or self.last.get("lastError"),
         }
@@ -92,7 +100,8 @@ class Resting(Value):
 class Fleet:
     """The agents of one launcher. Belongs to one event loop."""
 
-    def __init__(self, place: FleetHome, keys: Keys) -> None:
+    def __init__(self, place: FleetHome, keys: Keys, roster: Roster | None = None) -> None:
+        """`roster`: which agents launchers know, and who may run them; that of the home, if left out."""
         self.place = place
         self.port: int | None = None
         """The launcher's, for the logs of the agents."""
@@ -102,8 +111,12 @@ class Fleet:
         """Whether the keyring has the secrets of those that run."""
         self._always: set[str] = set()
         """The ids of those that the place names."""
+        self.elsewhere: Mapping[str, str] = {}
+        """Those that other launchers run, and what those are called."""
         self._keys = keys
-        self._known = KnownAgents(place.home)
+        self._roster = roster or FileRoster(place.home)
+        self._holds: dict[str, Hold] = {}
+        """The right to run those that run."""
         self._once: dict[str, Engine] = {}
         """Those that run one cycle only."""
         self._budgets: dict[str, Budget] = {}
@@ -135,7 +148,7 @@ class Fleet:
         Raises:
             ConfigError: what is known cannot be read.
         """
-        for known in await in_thread(lambda _: self._known.all()):
+        for known in await self._roster.all():
             if known.agent_id not in self._always | self.engines.keys():
                 self.resting[known.agent_id] = Resting(known)
         for known in [each.known for each in self.resting.values()]:
@@ -155,11 +168,10 @@ class Fleet:
         whole = await self._whole(given)
         self._check_ending()
         agent_id = _named(whole, self.place.environ)
-        lock = self._lock(agent_id)
         # Reserved before anything is waited for: of two that come at once, one is refused.
-        if agent_id in self.engines or lock.locked():
+        if self._is_taken(agent_id):
             raise AlreadyRunning(f"Runner is already running for agent {agent_id}")
-        async with lock:
+        async with self._lock(agent_id):
             engine = await self._begin(await self._checked(whole))
         saving = self._save_beside(engine.config)
         await engine.first_cycle(FIRST_CYCLE_SECONDS)
@@ -167,12 +179,12 @@ class Fleet:
         self._check_ending()
         # Another engine may have taken its place: then its configuration was changed.
         if agent_id not in self.engines or not self.engines[agent_id].running:
-            raise NotStarted(STOPPED_MEANWHILE)
+            self._ended_meanwhile(agent_id)
         return agent_id
 
     async def stop(self, agent_id: str | None = None) -> None:
         """Stop one agent, or all. They are not started again after a restart. One that is not known is stopped."""
-        chosen = [agent_id] if agent_id is not None else [*self.engines, *self.resting]
+        chosen = [agent_id] if agent_id is not None else [*self.engines, *(self.resting.keys() - self.elsewhere.keys())]
         await asyncio.gather(*map(self._stop, chosen))
 
     async def close(self) -> None:
@@ -196,7 +208,7 @@ class Fleet:
             config = await self._checked(merged(engine.config.given, change))
             if config.agent_id != agent_id:
                 raise ConfigError("`agentId` cannot be changed.", hint="Stop this agent, and start the other one.")
-            fresh = await self._made(config)
+            fresh = await self._made(config, self._holds[agent_id])
             await engine.stop()
             self.engines[agent_id] = fresh
             self._go(fresh)
@@ -216,7 +228,8 @@ class Fleet:
             engine = self.engines.get(config.agent_id) or self._once.get(config.agent_id)
             is_ours = engine is None
             if engine is None:
-                engine = self._once[config.agent_id] = await self._opened(config)
+                hold = await self._borrowed(config.agent_id)
+                engine = self._once[config.agent_id] = await self._opened(config, hold)
         if not is_ours:
             return await engine.run_once()
         try:
@@ -224,6 +237,7 @@ class Fleet:
         finally:
             await engine.stop()
             del self._once[config.agent_id]
+            await self._returned(config.agent_id)
 
     # Its parts
 
@@ -237,7 +251,7 @@ class Fleet:
             return
         async with self._lock(agent_id):
             if missing := parting.missing(whole, known.secrets):
-                self.resting[agent_id] = Resting(known, _waits_for(missing), tuple(missing))
+                self.resting[agent_id] = Resting(known, waits_for(missing), tuple(missing))
                 return
             try:
                 await self._begin(await self._checked(whole))
@@ -247,39 +261,48 @@ class Fleet:
 
     async def _begin(self, config: RunnerConfig) -> Engine:
         agent_id = config.agent_id
-        if not await in_thread(lambda _: self._known.hold(agent_id)):
+        hold = await self._roster.hold(agent_id)
+        if hold is None:
             raise AlreadyRunning(f"Runner is already running for agent {agent_id}. {HELD}")
         try:
-            engine = await self._made(config)
+            engine = await self._made(config, hold)
         except BaseException:
-            self._known.let_go(agent_id)
+            await finished(self._roster.let_go(agent_id))
             raise
-        self.engines[agent_id] = engine
+        self.engines[agent_id], self._holds[agent_id] = engine, hold
         self.resting.pop(agent_id, None)
         self._go(engine)
         return engine
 
-    def _go(self, engine: Engine) -> None:
+    async def _borrowed(self, agent_id: str) -> Hold:
+        """The right to run one cycle: beside a launcher of this home, which waits for its end meanwhile."""
+        return FileHold(self.place.home, agent_id)
+
+    async def _returned(self, agent_id: str) -> None:
+        """Give that right back."""
+
+    def _go(self, engine: Engine, idle_seconds: float | None = None) -> None:
         # While all are being stopped, one more must not begin.
         if not self._closing:
-            engine.start()
+            engine.start(idle_seconds)
 
-    async def _made(self, config: RunnerConfig) -> Engine:
-        """An engine whose agent is known on disk."""
-        engine = await self._opened(config)
+    async def _made(self, config: RunnerConfig, hold: Hold) -> Engine:
+        """An engine whose agent is known after a restart."""
+        engine = await self._opened(config, hold)
         try:
-            await in_thread(lambda _: self._known.keep(self._remembered(config)))
+            await self._roster.keep(self._remembered(config))
         except BaseException:
             await engine.stop()
             raise
         return engine
 
-    async def _opened(self, config: RunnerConfig) -> Engine:
+    async def _opened(self, config: RunnerConfig, hold: Hold) -> Engine:
         place = self.place
         budget = self._budgets.setdefault(config.agent_id, Budget())
+        budget.count(hold.cycles_today)
         known = secrets.known(config.secrets(), place.environ)
         try:
-            runner = await on_disk(lambda: (place.make or _runner)(config, place.home, self.port))
+            runner = await on_disk(lambda: (place.make or _runner)(config, place.home, self.port, hold))
         except ConfigError as error:
             raise ConfigError(known.text(str(error))) from None
         return Engine(config, known, runner, patience=place.patience, budget=budget)
@@ -291,11 +314,11 @@ class Fleet:
             await self._end(agent_id)
             resting = self.resting.get(agent_id)
             # Another launcher's agent is not ours to stop.
-            if resting is not None and await in_thread(lambda _: self._known.hold(agent_id)):
+            if resting is not None and await self._roster.hold(agent_id):
                 try:
-                    await in_thread(lambda _: self._known.want(agent_id, False))
+                    await self._roster.want(agent_id, False)
                 finally:
-                    self._known.let_go(agent_id)
+                    await self._roster.let_go(agent_id)
                 self.resting[agent_id] = Resting(resting.known.replace(wanted=False), last=resting.last)
 
     async def _end(self, agent_id: str) -> None:
@@ -304,9 +327,10 @@ class Fleet:
             return
         await engine.stop()
         if self.engines.get(agent_id) is engine:
-            del self.engines[agent_id]
-            self._known.let_go(agent_id)
+            del self.engines[agent_id], self._holds[agent_id]
+            # In the same tick: whoever asks meanwhile is told of it.
             self.resting[agent_id] = Resting(self._remembered(engine.config), last=engine.status())
+            await finished(self._roster.let_go(agent_id))
 
     async def _whole(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """A configuration; one of secrets alone is completed by what is known of the agent."""
@@ -318,7 +342,7 @@ class Fleet:
         kept = await self._keys.load(known.agent_id) if known.secrets else None
         whole: Mapping[str, Any] = merged(merged(known.config, kept or {}), given)
         if missing := parting.missing(whole, known.secrets):
-            raise ConfigError(_waits_for(missing))
+            raise ConfigError(waits_for(missing))
         return whole
 
     async def _checked(self, given: Mapping[str, Any]) -> RunnerConfig:
@@ -333,6 +357,14 @@ class Fleet:
         parts = parting.parted(config)
         wanted = config.agent_id not in self._always
         return KnownAgent(config.agent_id, parts.public, tuple(parting.paths(parts.secret)), wanted)
+
+    def _is_taken(self, agent_id: str) -> bool:
+        """Whether an agent runs, or is about to."""
+        return agent_id in self.engines or self._lock(agent_id).locked()
+
+    def _ended_meanwhile(self, agent_id: str) -> None:
+        """An agent was started, and does not run any more."""
+        raise NotStarted(STOPPED_MEANWHILE)
 
     def _check_ending(self) -> None:
         if self._closing:
@@ -361,10 +393,10 @@ class Fleet:
         return self.engines[agent_id]
 
 
-def _runner(config: RunnerConfig, home: str, port: int | None) -> Cycles:
+def _runner(config: RunnerConfig, home: str, port: int | None, hold: Hold) -> Cycles:
     from trunkline.runner.opening import open_runner
 
-    return open_runner(config, home=home, port=port)
+    return open_runner(config, home=home, port=port, hold=hold)
 
 
 def _named(given: Mapping[str, Any], environ: Mapping[str, str]) -> str:
@@ -373,6 +405,7 @@ def _named(given: Mapping[str, Any], environ: Mapping[str, str]) -> str:
     return found.strip() if isinstance(found, str) else ""
 
 
-def _waits_for(missing: list[str]) -> str:
+def waits_for(missing: list[str]) -> str:
+    """What is told of an agent whose secrets are not here."""
     names = ", ".join(f"`{name}`" for name in missing)
     return f"It waits for its secrets: no keyring has {names}. Start it with them."

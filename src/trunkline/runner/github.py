@@ -16,7 +16,8 @@ from trunkline.base.cutting import cut_between_words
 from trunkline.base.values import Value
 from trunkline.runner.config import Github
 from trunkline.runner.finishing import on_disk
-from trunkline.runner.state import AgentState
+from trunkline.runner.holding import Check, unshared
+from trunkline.runner.state import RunnerMemory
 from trunkline.wires.sns.drive import Sns, SnsError
 
 if TYPE_CHECKING:
@@ -66,11 +67,15 @@ class _Failed(Exception):
 class Issues:
     """Makes issues for one agent."""
 
-    def __init__(self, settings: Github, sns: Sns, state: AgentState, *, seconds: float) -> None:
+    def __init__(
+        self, settings: Github, sns: Sns, state: RunnerMemory, *, seconds: float, check: Check = unshared
+    ) -> None:
+        """`check` is awaited right before anything is made."""
         self._settings = settings
         self._sns = sns
         self._state = state
         self._seconds = seconds
+        self._check = check
         self._client: httpx.AsyncClient | None = None
 
     async def close(self) -> None:
@@ -160,7 +165,10 @@ class Issues:
 
         async def trace(event: str, info: dict[str, Any]) -> None:
             nonlocal sent
-            sent = sent or event.endswith("send_request_headers.started")
+            if event.endswith("send_request_headers.started"):
+                if body is not None:
+                    await self._check()
+                sent = True
 
         headers = {
             "accept": "application/vnd.github+json",

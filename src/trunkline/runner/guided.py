@@ -41,6 +41,7 @@ async def answer(model: Model, prompt: DecisionPrompt) -> tuple[str, Usage | Non
     Raises:
         Fault: it did not answer, or was cut off.
     """
+    from trunkline.models.asking import asked
     from trunkline.models.messages import Message, Text, ToolUse
     from trunkline.models.model import Answer, Request, Retrying
 
@@ -48,7 +49,7 @@ async def answer(model: Model, prompt: DecisionPrompt) -> tuple[str, Usage | Non
     outline = jsontext.dumps(_outline(community, prompt.context)).decode("utf-8", "replace")
     message = Message("user", (Text(_ASK.format(outline=outline)),))
     request = Request([message], system=bundled("small"), tools=_tools(community), max_tokens=MAX_TOKENS)
-    async with aclosing(model.stream(request)) as chunks:
+    async with aclosing(asked(model, request)) as chunks:
         async for chunk in chunks:
             if isinstance(chunk, Retrying):
                 raise ProviderError(chunk.reason, retryable=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from trunkline.runner.commlog import CommunicationLog
 from trunkline.runner.finishing import on_disk
-from trunkline.runner.state import AgentState, StateRow
+from trunkline.runner.state import RunnerMemory, StateRow
 
 #: Told in one prompt.
 MOST_TOLD = 10
@@ -25,7 +25,7 @@ SHORT_TEXT = 200
 class Inbox:
     """The feedback for one agent."""
 
-    def __init__(self, state: AgentState, log: CommunicationLog, redact: Callable[[Any], Any]) -> None:
+    def __init__(self, state: RunnerMemory, log: CommunicationLog, redact: Callable[[Any], Any]) -> None:
         self._state = state
         self._log = log
         self._redact = redact

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from trunkline.base import asgi
+from trunkline.base.keyring import system_keyring
 from trunkline.base.values import Value
 from trunkline.core.faults import Fault
 from trunkline.core.starting import ANOTHER_ADDRESS, cannot_listen, lacks_package
 from trunkline.runner.fleet import Fleet, FleetHome
-from trunkline.runner.keys import Keys, system_keyring
+from trunkline.runner.keys import Keys
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +31,30 @@ class Launcher(Value):
 
     def __repr__(self) -> str:
         return f"Launcher(host={self.host!r}, port={self.port!r})"
+
+
+@asynccontextmanager
+async def opened_fleet(place: FleetHome, keys: Keys, db: str | None) -> AsyncIterator[Fleet]:
+    """A launcher's agents, which are not started yet.
+
+    Args:
+        db: the database in which it shares them with other launchers, if it does.
+
+    Raises:
+        ConfigError: the database cannot be used.
+    """
+    if not db:
+        yield Fleet(place, keys)
+        return
+    # Here, since most launchers share nothing.
+    from trunkline.runner.shared.fleet import SharedFleet
+    from trunkline.runner.shared.roster import open_roster
+
+    roster = await open_roster(db)
+    try:
+        yield SharedFleet(place, keys, roster)
+    finally:
+        await roster.close()
 
 
 async def serve(

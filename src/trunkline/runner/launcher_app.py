@@ -22,7 +22,7 @@ from trunkline.core.fault_table import form_of
 from trunkline.core.faults import Fault
 from trunkline.runner import watching
 from trunkline.runner.cycle import CycleReport
-from trunkline.runner.fleet import AlreadyRunning, Fleet, NotInFleet, NotStarted
+from trunkline.runner.fleet import STANDING_BY, AlreadyRunning, Fleet, NotInFleet, NotStarted
 
 logger = logging.getLogger(__name__)
 
@@ -128,7 +128,10 @@ class LauncherApp:
 
     async def start(self, request: Request) -> Body:
         agent_id = await self._fleet.start(_config(await _body(request)))
-        return {"ok": True, "message": "Runner started", "status": await self._status(agent_id)}
+        status = await self._status(agent_id)
+        stands_by = status["state"] == STANDING_BY
+        message = "Another launcher runs it, and this one stands by" if stands_by else "Runner started"
+        return {"ok": True, "message": message, "status": status}
 
     async def stop(self, request: Request) -> Body:
         agent_id = _agent_id(await _body(request))

@@ -7,7 +7,6 @@ its signature is too old for the network; only then it counts as not written.
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from trunkline.runner.contract import ContractAction
 from trunkline.runner.finishing import finished, on_disk
 from trunkline.runner.inbox import Inbox
-from trunkline.runner.state import AgentState, StateRow
+from trunkline.runner.state import RunnerMemory, StateRow
 from trunkline.wires.sns.drive import Sns, SnsError
 from trunkline.wires.sns.messages import WINDOW_MS
 
@@ -47,7 +46,7 @@ class _TooMany(SnsError):
 class Writes:
     """The writes of one agent that are on their way."""
 
-    def __init__(self, state: AgentState, sns: Sns, inbox: Inbox) -> None:
+    def __init__(self, state: RunnerMemory, sns: Sns, inbox: Inbox) -> None:
         self._state = state
         self._sns = sns
         self._inbox = inbox
@@ -84,7 +83,7 @@ class Writes:
             await self._reconcile(write, handle, communities)
 
     async def _reconcile(self, write: StateRow, handle: str, communities: list[Mapping[str, Any]]) -> None:
-        age = time.time() - write.at
+        age = write.age
         try:
             found = await self._find(write, handle, communities)
         except SnsError as error:

@@ -11,8 +11,8 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AbstractContextManager, asynccontextmanager
-from typing import Any
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from typing import Any, Protocol
 
 from trunkline.base import jsontext
 from trunkline.base.values import Value
@@ -56,6 +56,58 @@ class StateRow(Value):
     key: int
     data: dict[str, Any]
     at: float = 0.0
+    age: float = 0.0
+    """How many seconds ago that was, by one clock for all who write and read."""
+
+
+class RunnerMemory(Protocol):
+    """What one agent's runner remembers. Its methods wait for a disk or a server: call them in a thread."""
+
+    def close(self) -> None:
+        """Let go of it, after what is under way. Idempotent."""
+
+    def turn(self, patience: float) -> AbstractAsyncContextManager[None]:
+        """Run a cycle alone, whichever process the others run in.
+
+        Raises:
+            AgentBusy: another one is still running after `patience` seconds.
+        """
+
+    def add_feedback(self, payload: dict[str, Any]) -> None:
+        """Keep something for the next prompt. If too much waits, the oldest is dropped."""
+
+    def oldest_feedback(self, most: int) -> list[StateRow]:
+        """What has waited longest, oldest first."""
+
+    def remove_feedback(self, keys: Iterable[int]) -> None:
+        """It has been told."""
+
+    def begin_write(self, action: dict[str, Any]) -> int:
+        """A write is about to be sent: from now on its fate is not known."""
+
+    def end_write(self, key: int, id: str | None = None) -> None:
+        """Its fate is known; `id`: of the post that it became."""
+
+    def open_writes(self) -> list[StateRow]:
+        """Those whose fate is not known, oldest first."""
+
+    def is_written(self, id: str) -> bool:
+        """Whether a post is what a write became whose fate is known."""
+
+    def issue(self, subject: str) -> tuple[str, dict[str, Any]] | None:
+        """How far the issue of a report is, and what is known of it."""
+
+    def set_issue(self, subject: str, state: str, data: dict[str, Any]) -> None:
+        """It is so far now."""
+
+    def drop_issue(self, subject: str) -> None:
+        """There is none."""
+
+    def issues(self, state: str) -> list[tuple[str, dict[str, Any]]]:
+        """All that are so far: the report, and what is known of its issue."""
+
+    def next_number(self, name: str) -> int:
+        """0, then 1, and so on: a count that goes on after a restart."""
 
 
 #: What it is to people.
@@ -63,7 +115,7 @@ _WHAT = "runner's database"
 
 
 class AgentState:
-    """The memory of one agent. Its methods wait for the disk: call them in a thread. Close it when done."""
+    """A `RunnerMemory` in a file. Close it when done."""
 
     def __init__(self, home: str, agent_id: str) -> None:
         """Open the database, or make it.
@@ -82,11 +134,6 @@ class AgentState:
 
     @asynccontextmanager
     async def turn(self, patience: float) -> AsyncIterator[None]:
-        """Run a cycle alone, whichever process the others run in.
-
-        Raises:
-            AgentBusy: another one is still running after `patience` seconds.
-        """
         with self._explained():
             fd = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, locks.PRIVATE_FILE)
         try:
@@ -104,73 +151,62 @@ class AgentState:
     # Feedback
 
     def add_feedback(self, payload: dict[str, Any]) -> None:
-        """Keep something for the next prompt. If too much waits, the oldest is dropped."""
         self._all(
             ("INSERT INTO feedback (payload) VALUES (?)", (jsontext.dumps(payload),)),
             (_NEWEST.format("feedback"), (MAX_FEEDBACK,)),
         )
 
     def oldest_feedback(self, most: int) -> list[StateRow]:
-        """What has waited longest, oldest first."""
         return self._kept("SELECT key, payload, 0 FROM feedback ORDER BY key LIMIT ?", most)
 
     def remove_feedback(self, keys: Iterable[int]) -> None:
-        """It has been told."""
         self._all(*(("DELETE FROM feedback WHERE key = ?", (key,)) for key in keys))
 
     # Writes on their way
 
     def begin_write(self, action: dict[str, Any]) -> int:
-        """A write is about to be sent: from now on its fate is not known."""
         rows = self._rows(
             "INSERT INTO writes (action, sent) VALUES (?, ?) RETURNING key", jsontext.dumps(action), time.time()
         )
         return int(rows[0][0])
 
     def end_write(self, key: int, id: str | None = None) -> None:
-        """Its fate is known; `id`: of the post that it became."""
         steps: list[_Step] = [("DELETE FROM writes WHERE key = ?", (key,))]
         if id is not None:
-            steps.append(("INSERT OR IGNORE INTO written (id) VALUES (?)", (_blob(id),)))
+            steps.append(("INSERT OR IGNORE INTO written (id) VALUES (?)", (blob(id),)))
             steps.append((_NEWEST.format("written"), (MAX_WRITTEN,)))
         self._all(*steps)
 
     def open_writes(self) -> list[StateRow]:
-        """Those whose fate is not known, oldest first."""
-        return self._kept("SELECT key, action, sent FROM writes ORDER BY key")
+        now, rows = time.time(), self._kept("SELECT key, action, sent FROM writes ORDER BY key")
+        return [row.replace(age=now - row.at) for row in rows]
 
     def is_written(self, id: str) -> bool:
-        """Whether a post is what a write became whose fate is known."""
-        return bool(self._rows("SELECT 1 FROM written WHERE id = ?", _blob(id)))
+        return bool(self._rows("SELECT 1 FROM written WHERE id = ?", blob(id)))
 
     # Issues made of reports
 
     def issue(self, subject: str) -> tuple[str, dict[str, Any]] | None:
-        """How far the issue of a report is, and what is known of it."""
-        rows = self._rows("SELECT state, data FROM issues WHERE subject = ?", _blob(subject))
+        rows = self._rows("SELECT state, data FROM issues WHERE subject = ?", blob(subject))
         return (rows[0][0], jsontext.loads(rows[0][1])) if rows else None
 
     def set_issue(self, subject: str, state: str, data: dict[str, Any]) -> None:
-        """It is so far now."""
         self._rows(
             "INSERT INTO issues (subject, state, data) VALUES (?, ?, ?)"
             " ON CONFLICT (subject) DO UPDATE SET state = excluded.state, data = excluded.data",
-            _blob(subject), state, jsontext.dumps(data),
+            blob(subject), state, jsontext.dumps(data),
         )  # fmt: skip
 
     def drop_issue(self, subject: str) -> None:
-        """There is none."""
-        self._rows("DELETE FROM issues WHERE subject = ?", _blob(subject))
+        self._rows("DELETE FROM issues WHERE subject = ?", blob(subject))
 
     def issues(self, state: str) -> list[tuple[str, dict[str, Any]]]:
-        """All that are so far: the report, and what is known of its issue."""
         rows = self._rows("SELECT subject, data FROM issues WHERE state = ?", state)
-        return [(row[0].decode("utf-8", "surrogatepass"), jsontext.loads(row[1])) for row in rows]
+        return [(unblob(row[0]), jsontext.loads(row[1])) for row in rows]
 
     # Numbers
 
     def next_number(self, name: str) -> int:
-        """0, then 1, and so on: a count that goes on after a restart."""
         rows = self._rows(
             "INSERT INTO marks (name, value) VALUES (?, 0) ON CONFLICT (name) DO UPDATE SET value = value + 1"
             " RETURNING value",
@@ -195,5 +231,11 @@ class AgentState:
         return explained(_WHAT, self.path)
 
 
-def _blob(text: str) -> bytes:
+def blob(text: str) -> bytes:
+    """A text as a database holds it, halves of characters included."""
     return text.encode("utf-8", "surrogatepass")
+
+
+def unblob(data: bytes) -> str:
+    """The text again."""
+    return data.decode("utf-8", "surrogatepass")

@@ -25,12 +25,13 @@ async def status(fleet: Fleet, agent_id: str | None = None) -> dict[str, Any]:
     agents = [
         {
             **engine.status(),
+            "runsAt": None,
             "waitingApprovals": waiting.get(each, 0),
             "secretsKept": fleet.kept.get(each, False),
         }
         for each, engine in fleet.engines.items()
     ]
-    agents += [resting.status() for resting in fleet.resting.values()]
+    agents += [resting.status(fleet.elsewhere.get(each)) for each, resting in fleet.resting.items()]
     running = [each["agentId"] for each in agents if each["running"]]
     chosen = agent_id or next(iter(running), None) or next((each["agentId"] for each in agents), None)
     selected = next((each for each in agents if each["agentId"] == chosen), None)

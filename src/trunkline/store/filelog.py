@@ -30,6 +30,8 @@ _LINE_FEED = ord("\n")
 class FileLog:
     """An `EventLog` in a file. Made by `FileStore`."""
 
+    shows_kept = False
+
     def __init__(
         self,
         fd: int,
@@ -99,6 +101,14 @@ class FileLog:
         self._buffer.append(line)
         self._last = seq
         return len(line)
+
+    def append_kept(self, lines: bytes, last: int) -> None:
+        """Add lines as `logfile` encodes them, with everything up to the record `last`: they are kept elsewhere, too,
+        and were encoded for that."""
+        self._check()
+        self._seal()
+        self._buffer.append(lines)
+        self._last = last
 
     def recover(self) -> None:
         """Take over what the last process put beside the log and did not live to put into it."""

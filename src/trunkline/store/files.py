@@ -125,6 +125,19 @@ class FileStore:
         finally:
             held.close()
 
+    def forget_log(self, session: str) -> None:
+        """Remove a session's log, and keep what was brought to it: the log is somewhere else, too.
+
+        Raises:
+            SessionNotFound: there is none of that id.
+            SessionHeld: another process has it open.
+        """
+        held = self.open(session)
+        try:
+            os.unlink(self._path(session))
+        finally:
+            held.close()
+
     def keep_file(self, session: str, name: str, data: bytes) -> str:
         """Keep a file that was brought to a session, for as long as that is; gives its path.
 

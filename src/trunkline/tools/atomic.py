@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from trunkline.base.paths import ensure_dir
 from trunkline.tools.files import LARGEST_FILE, FileProblem, require_regular
 
 #: A fixed number of locks for all the paths there are: two that share one wait for each other, and nothing piles up.
@@ -36,10 +37,11 @@ def writing(path: str) -> Iterator[None]:
         yield
 
 
-def replace_file(path: str, data: bytes, check: Callable[[], None]) -> bool:
+def replace_file(path: str, data: bytes, check: Callable[[], None], *, private: bool = False) -> bool:
     """Give a file this content, with the directories that it needs; true if it is new. Call it within `writing`.
 
-    `check` is called right before the change becomes visible, and prevents it by raising.
+    `check` is called right before the change becomes visible, and prevents it by raising. `private`: what has to be
+    made is for this user alone.
 
     Raises:
         FileProblem: it is not a regular file, is read-only, or the content is too large.
@@ -52,9 +54,12 @@ def replace_file(path: str, data: bytes, check: Callable[[], None]) -> bool:
     target = os.path.realpath(path)
     before = _status(target)
     if before is None:
-        os.makedirs(os.path.dirname(target), exist_ok=True)
+        if private:
+            ensure_dir(os.path.dirname(target))
+        else:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
     try:
-        _replace(target, data, before, check)
+        _replace(target, data, before, check, 0o600 if private else 0o666)
     except OSError as error:
         if before is None or error.errno not in _NO_RENAME:
             raise
@@ -75,10 +80,10 @@ def _status(target: str) -> os.stat_result | None:
     return status
 
 
-def _replace(target: str, data: bytes, before: os.stat_result | None, check: Callable[[], None]) -> None:
+def _replace(target: str, data: bytes, before: os.stat_result | None, check: Callable[[], None], new: int) -> None:
     temporary = _temporary(target)
     # Nobody else may look at a content before it has the permissions that it shall have.
-    mode = 0o666 if before is None else 0o600
+    mode = new if before is None else 0o600
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         try:

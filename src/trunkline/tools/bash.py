@@ -12,18 +12,24 @@ import os
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trunkline.base.process import SpawnError, child_env
 from trunkline.base.process_tree import SIGNAL_EXIT
 from trunkline.base.programs import find_program, trusted_path
 from trunkline.base.redact import Redactor
 from trunkline.core.events import Category
+from trunkline.core.faults import ToolError
 from trunkline.core.turns import STOPPED
+from trunkline.tools.bash_background import BackgroundCommands, started, too_many, unread_output
 from trunkline.tools.bash_client import ClientCommands, finished
+from trunkline.tools.bash_live import LIVE_BYTES, LIVE_SECONDS, LiveReport, UnreadOutput
 from trunkline.tools.bash_process import GRACE_SECONDS, ShellCommand
 from trunkline.tools.client_side import ClientSide
 from trunkline.tools.tool import Interrupted, Report, ToolOutput
+
+if TYPE_CHECKING:
+    from trunkline.tools.sandbox.sandbox import Sandbox
 
 #: How long a command may run when the model does not say, and how long at most.
 DEFAULT_TIMEOUT_MS = 120_000
@@ -63,6 +69,7 @@ class BashTool:
         env: Mapping[str, str] | None = None,
         redactor: Redactor | None = None,
         client: ClientSide | None = None,
+        sandbox: Sandbox | None = None,
     ) -> None:
         environment = child_env(env, extra=_ENVIRONMENT)
         # Whoever approves of `git status` means their own `git`, and none that lies in the workspace.
@@ -75,6 +82,9 @@ class BashTool:
         self._background: list[ShellCommand] = []
         self._client = client or ClientSide()
         self._with_client = ClientCommands()
+        self._sandbox = sandbox
+        self.background = BackgroundCommands(self._why)
+        """Those that were asked to run there."""
 
     @property
     def description(self) -> str:
@@ -82,8 +92,8 @@ class BashTool:
             f"Runs a command with `{os.path.basename(self._shell)} -c` in the workspace and returns its exit code, "
             "standard output and standard error. Each call starts a new shell: directory and variables are not kept. "
             "There is no terminal and no input, so use flags that make programs not ask. "
-            "To leave a server running, start it with `&` and redirect its output to a file; it ends with the session. "
-            "Prefer Read, Write, Edit, Glob and Grep for files."
+            "What takes long or is a server: set `run_in_background`, and read its output with BashOutput. "
+            "Prefer Read, Write, Edit, Glob and Grep for files." + (self._sandbox.description if self._sandbox else "")
         )
 
     @property
@@ -96,6 +106,10 @@ class BashTool:
                     "type": "integer",
                     "description": f"Milliseconds after which the command is ended; {DEFAULT_TIMEOUT_MS} unless given, "
                     f"at most {MAX_TIMEOUT_MS}",
+                },
+                "run_in_background": {
+                    "type": "boolean",
+                    "description": "Return at once with a `bash_id` for BashOutput and KillBash; without a time limit",
                 },
             },
             "required": ["command"],
@@ -114,27 +128,39 @@ class BashTool:
         text = args["command"]
         if not text.strip():
             return ToolOutput("Missing required parameter: command", "error")
-        if self._client.terminal is not None:
+        in_background = bool(args.get("run_in_background"))
+        if self._client.terminal is not None and not in_background and self._sandbox is None:
             # The terminal has the environment of its user; ours may hold what is none of its business.
             argv = [self._shell, "-c", text]
             return await self._with_client.run(
                 self._client.terminal, argv, self._cwd, _ENVIRONMENT, _timeout_ms(args), report
             )
         await self._forget_ended()
+        if in_background and self.background.is_full:
+            return too_many(self.background)
+        unread = unread_output(self._redactor) if in_background else UnreadOutput(LIVE_BYTES, self._redactor)
         try:
-            command = ShellCommand([self._shell, "-c", text], self._cwd, self._env)
-        except SpawnError as error:
+            command = await self._start(text, unread, keeps=not in_background)
+        except (SpawnError, ToolError) as error:
             return ToolOutput(f"The command could not be started: {error}", "error")
+        if in_background:
+            return started(await self.background.keep(text, command, unread))
         self._running.add(command)
         try:
-            return await self._finish(command, _timeout_ms(args), report)
+            return await self._finish(command, _timeout_ms(args), LiveReport(unread, report))
         except asyncio.CancelledError:
             with suppress(asyncio.CancelledError):
                 await self._let_go(command)
-            raise Interrupted(ToolOutput(self._text(_STOPPED, command, []), "error")) from None
+            raise Interrupted(ToolOutput(self._text(_STOPPED, command, []), "error", foreign=True)) from None
         finally:
             if command in self._running and not command.is_ending:
                 await self._let_go(command)
+
+    async def _start(self, text: str, unread: UnreadOutput, *, keeps: bool) -> ShellCommand:
+        argv, env = [self._shell, "-c", text], self._env
+        if self._sandbox is not None:
+            argv, env = await self._sandbox.command(argv), self._sandbox.environment(env)
+        return ShellCommand(argv, self._cwd, env, unread, keeps=keeps)
 
     async def _let_go(self, command: ShellCommand) -> None:
         if command not in self._background:
@@ -146,18 +172,18 @@ class BashTool:
         """End everything that still runs. May be called again."""
         commands = [*self._running, *self._background]
         self._background.clear()
-        await asyncio.gather(self._with_client.close(), *(command.end() for command in commands))
+        ending = (command.end() for command in commands)
+        await asyncio.gather(self._with_client.close(), self.background.close(), *ending)
+        if self._sandbox is not None:
+            await self._sandbox.close()
 
-    async def _finish(self, command: ShellCommand, timeout_ms: int, report: Report) -> ToolOutput:
-        def still(seconds: float) -> None:
-            line = command.last_line()
-            report(f"still running after {seconds:.0f} s" + (f": {line}" if line else ""))
-
-        code = await finished(command.wait(), timeout_ms / 1000, still)
+    async def _finish(self, command: ShellCommand, timeout_ms: int, live: LiveReport) -> ToolOutput:
+        code = await finished(command.wait(), timeout_ms / 1000, live.still, LIVE_SECONDS)
         if code is None:
             await command.stop(GRACE_SECONDS)
             await command.drain()
-            return ToolOutput(self._text(f"Command timed out after {timeout_ms}ms", command, []), "error")
+            text = self._text(f"Command timed out after {timeout_ms}ms", command, [])
+            return ToolOutput(text, "error", foreign=True)
         notes = []
         left = await command.left_behind()
         if left:
@@ -165,7 +191,12 @@ class BashTool:
             notes.append(_about_background(left))
         if code > SIGNAL_EXIT and code - SIGNAL_EXIT in signal.valid_signals():
             notes.append(f"[exit code {code} means that {_signal_name(code - SIGNAL_EXIT)} ended the command]")
-        return ToolOutput(self._text(f"Exit code: {code}", command, notes), "error" if code else "success")
+        text = self._text(f"Exit code: {code}", command, notes)
+        text += self._why(text, failed=bool(code))
+        return ToolOutput(text, "error" if code else "success", foreign=True)
+
+    def _why(self, text: str, failed: bool) -> str:
+        return self._sandbox.why(text, failed=failed) if self._sandbox is not None else ""
 
     async def _keep(self, command: ShellCommand) -> None:
         self._background.append(command)

@@ -61,15 +61,15 @@ class ClientCommands:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait({ending}, timeout=STOP_SECONDS)
             said = ending.result() if ending.done() and not ending.cancelled() else None
-            raise Interrupted(ToolOutput(_text(_STOPPED, said), "error")) from None
+            raise Interrupted(ToolOutput(_text(_STOPPED, said), "error", foreign=True)) from None
         except ToolError as error:
             self._end(command, kill=True)
             return ToolOutput(f"The editor's terminal has lost the command: {error}", "error")
         said = await asyncio.shield(self._end(command, kill=end is None))
         if end is None:
-            return ToolOutput(_text(f"Command timed out after {timeout_ms}ms", said), "error")
+            return ToolOutput(_text(f"Command timed out after {timeout_ms}ms", said), "error", foreign=True)
         headline = f"Exit code: {end.exit_code}" if end.exit_code is not None else _without_code(end)
-        return ToolOutput(_text(headline, said), "success" if end.exit_code == 0 else "error")
+        return ToolOutput(_text(headline, said), "success" if end.exit_code == 0 else "error", foreign=True)
 
     async def close(self) -> None:
         """Wait until the clients have been told to let go of everything. Bounded in time."""
@@ -102,7 +102,9 @@ class ClientCommands:
         return task
 
 
-async def finished(ending: Coroutine[Any, Any, T], seconds: float, still: Callable[[float], None]) -> T | None:
+async def finished(
+    ending: Coroutine[Any, Any, T], seconds: float, still: Callable[[float], None], every: float = PROGRESS_SECONDS
+) -> T | None:
     """How a command ended, or `None` when the time is over. `still` is told from time to time how long it runs."""
     loop = asyncio.get_running_loop()
     begun = loop.time()
@@ -110,7 +112,7 @@ async def finished(ending: Coroutine[Any, Any, T], seconds: float, still: Callab
     try:
         while True:
             elapsed = loop.time() - begun
-            done, _ = await asyncio.wait({ended}, timeout=min(PROGRESS_SECONDS, max(seconds - elapsed, 0)))
+            done, _ = await asyncio.wait({ended}, timeout=min(every, max(seconds - elapsed, 0)))
             if done:
                 return ended.result()
             elapsed = loop.time() - begun

@@ -2,7 +2,7 @@
 
 kept = HeadAndTail()
 kept.feed(b"...")
-kept.text(), kept.last_line(), kept.dropped
+kept.text(), kept.dropped
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from trunkline.base.redact import Redactor
 HEAD_BYTES = 1 << 18
 TAIL_BYTES = 1 << 18
 
-#: How much of the end is looked through for the last line: people are shown less.
-_LAST_LINE_BYTES = 4096
 #: A character of UTF-8 has at most three bytes after its first.
 _MOST_CONTINUATION_BYTES = 3
 
@@ -59,16 +57,6 @@ class HeadAndTail:
         mark = f"\n\n... [{self.size - len(head) - len(tail)} bytes were not kept] ...\n\n"
         known = redactor or Redactor()
         return known.beginning(head.decode("utf-8", "replace")) + mark + known.ending(tail.decode("utf-8", "replace"))
-
-    def last_line(self) -> str:
-        """The last line with anything in it, so far; empty when there is none. A progress bar's last state is one."""
-        end = (self._head[-_LAST_LINE_BYTES:] + self._tail)[-_LAST_LINE_BYTES:]
-        text = end.decode("utf-8", "replace")
-        if self.size > len(end):
-            # The rest of a word whose beginning is not seen may be half of a secret, which nobody would recognise.
-            text = "".join(f"?{text}".split(None, 1)[1:])
-        lines = text.splitlines()
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def _cut_tail(self) -> None:
         surplus = len(self._tail) - self._tail_limit

@@ -15,6 +15,7 @@ from trunkline.base.process import DRAIN_SECONDS, spawn
 from trunkline.base.process_async import AsyncChild
 from trunkline.base.process_streams import PipeReader
 from trunkline.base.watchdog import all_pids, read_file, read_stat
+from trunkline.tools.bash_live import UnreadOutput
 from trunkline.tools.bash_output import HeadAndTail
 
 #: How long a command may take to obey SIGTERM: enough to remove a lock file, and people wait for it.
@@ -30,8 +31,10 @@ CALL_VARIABLE = "TRUNKLINE_BASH_CALL"
 class ShellCommand:
     """A command that was started. Call `end` when it is not needed any more."""
 
-    def __init__(self, argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> None:
-        """Start it.
+    def __init__(
+        self, argv: Sequence[str], cwd: str, env: Mapping[str, str], unread: UnreadOutput, *, keeps: bool = True
+    ) -> None:
+        """Start it. Its output goes to `unread`; and its beginning and end are kept for a result, if `keeps`.
 
         Raises:
             SpawnError: it could not be started.
@@ -44,11 +47,12 @@ class ShellCommand:
         # Taken from the child, whose own readers would close the pipes soon after the shell's end.
         self._readers = [PipeReader(self._child.detach(name), _ignore) for name in ("stdout", "stderr")]
         self._process = AsyncChild(self._child)
-        self._latest = self.stdout
+        self._unread = unread
+        self._keeps = keeps
         self._listening = True
         self._pumps = [
-            asyncio.create_task(self._pump(reader, kept), name=f"command-{self.pid}-output")
-            for reader, kept in zip(self._readers, (self.stdout, self.stderr), strict=True)
+            asyncio.create_task(self._pump(number, kept), name=f"command-{self.pid}-output")
+            for number, kept in enumerate((self.stdout, self.stderr))
         ]
         self._ending: asyncio.Task[None] | None = None
 
@@ -67,10 +71,6 @@ class ShellCommand:
         """Whether `end` was called."""
         return self._ending is not None
 
-    def last_line(self) -> str:
-        """The line that was written last, on either stream."""
-        return self._latest.last_line()
-
     async def wait(self) -> int:
         """Wait for the end of the command and for its output; returns the exit code, 128 + n for signal n."""
         code = await self._process.wait()
@@ -83,7 +83,7 @@ class ShellCommand:
         self._listening = False
 
     async def left_behind(self) -> list[int]:
-        """The processes of this command that still run, when its shell has ended."""
+        """The processes of this command that still run, when its shell has ended: their numbers as it knows them."""
         if self._child.finish_if_clear():
             return []
         # A look at every process of the machine: not in the loop's time.
@@ -111,11 +111,12 @@ class ShellCommand:
             await asyncio.wait(self._pumps)
             await self._process.close()
 
-    async def _pump(self, reader: PipeReader, kept: HeadAndTail) -> None:
-        while data := await reader.read():
+    async def _pump(self, number: int, kept: HeadAndTail) -> None:
+        while data := await self._readers[number].read():
             if self._listening:
-                kept.feed(data)
-                self._latest = kept
+                self._unread.feed(number, data)
+                if self._keeps:
+                    kept.feed(data)
             else:
                 await asyncio.sleep(_UNHURRIED_SECONDS)
 
@@ -132,5 +133,14 @@ def _members(session: int, mark: bytes) -> list[int]:
         if stat is None or not stat.alive or pid == os.getpid():
             continue
         if session in (stat.session, stat.pgrp) or mark in (read_file(f"/proc/{pid}/environ") or b""):
-            found.append(pid)
+            found.append(_inner(pid))
     return found
+
+
+def _inner(pid: int) -> int:
+    """The number that a process has where it was started: in a sandbox it is another."""
+    for line in (read_file(f"/proc/{pid}/status") or b"").splitlines():
+        name, *numbers = line.split()
+        if name == b"NSpid:" and numbers:
+            return int(numbers[-1])
+    return pid

@@ -37,7 +37,7 @@ def unified_diff(old: str, changes: Sequence[TextChange], name: str, limit: int,
     Whole hunks are left out at the end, and a mark is left, where there are more than `limit` characters.
     """
     hunks = list(_hunks(split_lines(old), list(_line_changes(old, changes))))
-    header = f"--- {'/dev/null' if created else _label('a/', name)}\n+++ {_label('b/', name)}\n"
+    header = f"--- {'/dev/null' if created else label('a/', name)}\n+++ {label('b/', name)}\n"
     sizes = list(accumulate(map(len, hunks), initial=len(header)))
     if sizes[-1] <= limit:
         return header + "".join(hunks)
@@ -53,7 +53,7 @@ def split_lines(text: str) -> list[str]:
     return [line + "\n" for line in lines] + ([last] if last else [])
 
 
-def _label(prefix: str, name: str) -> str:
+def label(prefix: str, name: str) -> str:
     """A file's name as programs read it back."""
     label = prefix + name.lstrip("/")
     if any(ord(char) < 32 or char in '"\\' for char in label):

@@ -92,7 +92,8 @@ class Edit:
         return self._workspace.place(args["file_path"])
 
     async def run(self, args: Mapping[str, Any], report: Report) -> ToolOutput:
-        path, old, new = args["file_path"], args["old_string"], args["new_string"]
+        path, old = args["file_path"], args["old_string"]
+        new = self._workspace.fit_to_keep(path, args["new_string"])
         every = args.get("replace_all", False)
         resolved = self._workspace.resolve(path)
         try:
@@ -177,7 +178,7 @@ class Edit:
             raise NoReplacement(changed_outside(shown_path))
 
     def _save(self, path: str, data: bytes, check: Callable[[], None]) -> bool:
-        created = replace_file(path, data, check)
+        created = replace_file(path, data, check, private=self._workspace.keeps(path))
         self._memory.note(os.path.realpath(path), state_of(data, os.stat(path)))
         return created
 

@@ -105,6 +105,14 @@ class FileMemory:
             if len(self._seen) > self._limit:
                 del self._seen[next(iter(self._seen))]
 
+    def restore(self, path: str, digest: str) -> None:
+        """The model has read the file in an earlier process, when its content had this digest, in hexadecimal digits.
+
+        Raises:
+            ValueError: it is no digest.
+        """
+        self.note(path, FileState(0, 0, bytes.fromhex(digest)))
+
     def forget_shown(self) -> None:
         """The conversation has lost earlier results: what was shown must be shown again when it is asked for.
 

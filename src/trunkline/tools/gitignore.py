@@ -15,9 +15,9 @@ import os
 import re
 from collections.abc import Sequence
 
+from trunkline.base.patterns import BadPattern, Segment, match_path, name_regex, segments
 from trunkline.base.values import Value
 from trunkline.tools.files import open_regular, read_bytes
-from trunkline.tools.patterns import BadPattern, Segment, match_path, name_regex, segments
 from trunkline.tools.threads import StopFlag
 
 FILE_NAME = ".gitignore"

@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from trunkline.base.patterns import BadPattern, Segment, expand_braces, segments
 from trunkline.base.values import Value
 from trunkline.core.events import Category
 from trunkline.tools.files import FileProblem, reason
 from trunkline.tools.gitignore import REPOSITORY, Ignore
-from trunkline.tools.patterns import BadPattern, Segment, expand_braces, segments
 from trunkline.tools.threads import StopFlag, in_thread, reporting
 from trunkline.tools.tool import Report, ToolOutput
 from trunkline.tools.truncation import one_line
@@ -65,19 +65,21 @@ class Glob:
             searches = self._searches(args["pattern"], args.get("path", ""))
         except BadPattern:
             return False
-        return any(self._workspace.outside(search.directory) for search in searches)
+        return any(self._workspace.reads_outside(search.directory) for search in searches)
 
     async def run(self, args: Mapping[str, Any], report: Report) -> ToolOutput:
         pattern, path = args["pattern"], args.get("path", "")
         try:
             searches = self._searches(pattern, path)
             root = self._workspace.resolve(path)
-            found = await reporting(in_thread(lambda stop: _find(root, searches, stop)), report, self.describe(args))
+            hides = [self._workspace.hidden_below(search.directory, self.name) for search in searches]
+            looking = in_thread(lambda stop: _find(root, searches, hides, stop))
+            found = await reporting(looking, report, self.describe(args))
         except BadPattern as error:
             return ToolOutput(f"Bad pattern: {error}", status="error")
         except (OSError, ValueError) as error:
             return ToolOutput(f"Failed to search {path or '.'}: {reason(error)}", status="error")
-        return ToolOutput(self._text(found))
+        return ToolOutput(self._text(found), foreign=bool(found.total))
 
     def _searches(self, pattern: str, path: str) -> list[_Search]:
         return [_search(self._workspace, path, alternative) for alternative in expand_braces(pattern)]
@@ -127,15 +129,20 @@ def _search(workspace: Workspace, path: str, pattern: str) -> _Search:
     return _Search(os.path.normpath(directory), tuple(segments("/".join(rest))), dotted)
 
 
-def _find(root: str, searches: Sequence[_Search], stop: StopFlag) -> _Found:
+def _find(
+    root: str, searches: Sequence[_Search], hidden: Sequence[Callable[[str], bool] | None], stop: StopFlag
+) -> _Found:
+    """`hidden` tells, for each search, which files it leaves out."""
     if not stat.S_ISDIR(os.stat(root).st_mode):
         raise FileProblem("it is not a directory")
     walk = _Walk(stop)
     seen: set[str] = set()
     total = 0
     newest: list[tuple[int, str]] = []
-    for search in searches:
+    for search, hides in zip(searches, hidden, strict=True):
         for path in walk.files(search):
+            if hides is not None and hides(path):
+                continue
             # Two alternatives can match one file.
             if len(searches) > 1:
                 if path in seen:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from trunkline.base.own_python import module_command
@@ -17,6 +18,7 @@ from trunkline.base.process_errors import SpawnError
 from trunkline.base.programs import program_folders
 from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
+from trunkline.core.credentials import opens_something
 from trunkline.core.events import Category
 from trunkline.tools.files import reason
 from trunkline.tools.helper import Ended, collect
@@ -44,6 +46,10 @@ _RIPGREP_OPTIONS = (
     "--no-config", "--color=never", "--no-heading", "--line-number", "--with-filename", "--null", "--crlf",
     "--no-messages", "--sort=path", "--no-require-git", "--no-ignore-global", "--no-ignore-dot",
 )  # fmt: skip
+
+
+#: Tells of a file whether a search leaves it out.
+Hides = Callable[[str], bool] | None
 
 
 class GrepQuery(Value):
@@ -89,7 +95,7 @@ class Grep:
         return one_line(f"Grep '{args['pattern']}' in {path}")
 
     def outside(self, args: Mapping[str, Any]) -> bool:
-        return self._workspace.outside(args.get("path", ""))
+        return self._workspace.reads_outside(args.get("path", ""))
 
     def place(self, args: Mapping[str, Any]) -> str:
         return self._workspace.place(args.get("path", ""))
@@ -105,14 +111,22 @@ class Grep:
         # Only where it begins so is the beginning taken away again from what is found.
         start = relative if relative == "." or os.path.isabs(relative) else f"./{relative}"
         wanted = GrepQuery(args["pattern"], start, args.get("glob"), args.get("case_insensitive", False))
-        return await reporting(self._search(wanted), report, self.describe(args))
+        hides = self._workspace.hidden_below(path, self.name)
+        wary = _Wary(hides) if self._workspace.wary() and not self._names_credentials(args) else None
+        output = await reporting(self._search(wanted, wary or hides), report, self.describe(args))
+        return wary.noted(output) if wary is not None else output
 
-    async def _search(self, wanted: GrepQuery) -> ToolOutput:
+    def _names_credentials(self, args: Mapping[str, Any]) -> bool:
+        from trunkline.core.risks import searches_credentials  # most sessions have no need of it
+
+        return searches_credentials(args, self._workspace.root)
+
+    async def _search(self, wanted: GrepQuery, hides: Hides) -> ToolOutput:
         if self._ripgrep is None:
             self._ripgrep = find_ripgrep()
         if self._ripgrep:
             try:
-                output = await self._run(_ripgrep_command(self._ripgrep, wanted), "rg")
+                output = await self._run(_ripgrep_command(self._ripgrep, wanted), "rg", hides)
             except SpawnError as error:
                 if error.reason not in _UNUSABLE:
                     return ToolOutput(f"rg error: {error}", status="error")
@@ -121,14 +135,38 @@ class Grep:
                 if output.status == "success" or not any(word in output.text for word in _UNKNOWN_TO_RIPGREP):
                     return output
         try:
-            return await self._run(_fallback_command(wanted), "grep")
+            return await self._run(_fallback_command(wanted), "grep", hides)
         except SpawnError as error:
             return ToolOutput(f"grep error: {error}", status="error")
 
-    async def _run(self, argv: Sequence[str], program: str) -> ToolOutput:
-        lines = MatchLines(self._redactor)
+    async def _run(self, argv: Sequence[str], program: str, hides: Hides) -> ToolOutput:
+        lines = MatchLines(self._redactor, hides)
         ended = await collect(argv, self._workspace.root, lines.feed, GREP_SECONDS)
         return _output(lines, ended, program)
+
+
+class _Wary:
+    """Leaves out files with credentials, too, and counts those in which something was found."""
+
+    def __init__(self, hides: Hides) -> None:
+        self._hides = hides
+        self._left: set[str] = set()
+
+    def __call__(self, path: str) -> bool:
+        if self._hides is not None and self._hides(path):
+            return True
+        if opens_something(path):
+            self._left.add(path)
+            return True
+        return False
+
+    def noted(self, output: ToolOutput) -> ToolOutput:
+        """What was found, and how much was left out."""
+        if not self._left:
+            return output
+        files = "file that holds" if len(self._left) == 1 else "files that hold"
+        note = f"({len(self._left)} {files} credentials left out; to search one, give its path)"
+        return output.replace(text=f"{output.text}\n{note}")
 
 
 class MatchLines:
@@ -140,9 +178,11 @@ class MatchLines:
     #: In bytes: what a path and a text that is shown can have.
     _LONGEST = 4096 + 4 * LONGEST_LINE + 32
 
-    def __init__(self, redactor: Redactor | None = None) -> None:
+    def __init__(self, redactor: Redactor | None = None, hides: Hides = None) -> None:
+        """`hides` tells of each file whether it is left out."""
         self.lines: list[str] = []
-        self._redactor = redactor or Redactor()
+        self._hides = lru_cache(maxsize=64)(hides) if hides is not None else None
+        self._redactor = Redactor() if redactor is None else redactor
         self._pending = bytearray()
         self._dropped = False
 
@@ -175,6 +215,10 @@ class MatchLines:
     def _end_line(self) -> None:
         text = self._pending.decode("utf-8", "replace").removesuffix("\r")
         path, found, rest = text.partition("\0")
+        if found and self._hides is not None and self._hides(path):
+            self._pending.clear()
+            self._dropped = False
+            return
         number, _, line = rest.partition(":")
         line = self._redactor.beginning(line) if self._dropped else self._redactor.text(line)
         if len(line) > LONGEST_LINE or self._dropped:
@@ -189,7 +233,7 @@ def _output(lines: MatchLines, ended: Ended, program: str) -> ToolOutput:
     found = lines.lines[:MOST_LINES]
     if ended.timed_out:
         found.append(f"(stopped after {GREP_SECONDS:.0f} s; narrow the path, the glob or the pattern)")
-        return ToolOutput("\n".join(found), status="success" if len(found) > 1 else "error")
+        return ToolOutput("\n".join(found), status="success" if len(found) > 1 else "error", foreign=True)
     if not found:
         if ended.code == _EXIT_NOTHING or not ended.complaint:
             return ToolOutput(NO_MATCHES)
@@ -197,7 +241,7 @@ def _output(lines: MatchLines, ended: Ended, program: str) -> ToolOutput:
         return ToolOutput(f"{program} error: {complaint}", status="error")
     if lines.full:
         found.append(f"(only the first {MOST_LINES} lines are shown; narrow the path, the glob or the pattern)")
-    return ToolOutput("\n".join(found))
+    return ToolOutput("\n".join(found), foreign=True)
 
 
 def find_ripgrep() -> str:

@@ -15,9 +15,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO
 
+from trunkline.base.patterns import BadPattern, expand_braces, match_path
 from trunkline.tools.files import LARGEST_FILE, is_binary, open_regular
 from trunkline.tools.gitignore import REPOSITORY, Ignore, Rule, parse_rule
-from trunkline.tools.patterns import BadPattern, expand_braces, match_path
 
 EXIT_FOUND, EXIT_NOTHING, EXIT_BAD = 0, 1, 2
 

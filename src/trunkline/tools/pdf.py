@@ -7,7 +7,7 @@ import sys
 from trunkline.base.extras import adding
 from trunkline.base.own_python import module_command
 from trunkline.tools.files import FileProblem
-from trunkline.tools.helper import collect
+from trunkline.tools.helper import collect, limit_memory
 
 _MAGIC = b"%PDF-"
 #: What some programs put in front of it.
@@ -17,8 +17,6 @@ _BEFORE_MAGIC = b"\xef\xbb\xbf \t\r\n"
 PDF_SECONDS = 30.0
 #: What is kept of the text, in bytes: far more than a model can be shown, and enough to page through.
 PDF_BYTES = 4 * 1024 * 1024
-#: What the program may use of memory: a small file can hold a very large one.
-_MEMORY_BYTES = 2 * 1024 * 1024 * 1024
 
 _EXIT_BROKEN = 2
 _EXIT_MISSING = 3
@@ -59,7 +57,7 @@ async def pdf_text(path: str) -> str:
 
 def main(path: str) -> int:
     """Print the text of a PDF."""
-    _limit_memory()
+    limit_memory()
     try:
         import logging
 
@@ -78,12 +76,6 @@ def main(path: str) -> int:
         return _EXIT_BROKEN
     sys.stdout.buffer.flush()
     return 0
-
-
-def _limit_memory() -> None:
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
 
 
 if __name__ == "__main__":

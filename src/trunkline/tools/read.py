@@ -1,4 +1,4 @@
-"""The Read tool: text with line numbers, pictures, the text of PDF files."""
+"""The Read tool: text with line numbers, pictures, the text of PDF files, the cells of notebooks."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from trunkline.tools.files import (
     read_bytes,
     state_of,
 )
+from trunkline.tools.notebooks import BrokenNotebook, is_notebook, show_notebook
 from trunkline.tools.pdf import is_pdf, pdf_text
 from trunkline.tools.threads import StopFlag, in_thread, reporting
 from trunkline.tools.tool import Report, ToolOutput
@@ -60,7 +61,8 @@ class Read:
     description = (
         "Read a file. Text comes with line numbers, which are not part of the file: each line is its number, a tab, "
         "and the line. Long files: give `offset` and `limit`. Pictures (PNG, JPEG, GIF, WebP) are shown to you as "
-        "pictures, PDF files as text."
+        "pictures, PDF files as text, Jupyter notebooks as cells with their outputs; to edit a notebook, read its own "
+        "text with `offset` and `limit`."
     )
     parameters: Mapping[str, Any] = {
         "type": "object",
@@ -82,14 +84,14 @@ class Read:
     ) -> None:
         self._workspace = workspace
         self._memory = memory
-        self._redactor = redactor or Redactor()
+        self._redactor = Redactor() if redactor is None else redactor
         self._client = client or ClientSide()
 
     def describe(self, args: Mapping[str, Any]) -> str:
         return one_line(f"Read {args['file_path']}")
 
     def outside(self, args: Mapping[str, Any]) -> bool:
-        return self._workspace.outside(args["file_path"])
+        return self._workspace.reads_outside(args["file_path"])
 
     def place(self, args: Mapping[str, Any]) -> str:
         return self._workspace.place(args["file_path"])
@@ -101,13 +103,15 @@ class Read:
         try:
             found = await reporting(self._find(shown_path, path, part), report, f"Reading {shown_path}")
             if found.state and self._memory.was_shown(found.real_path, found.state, part):
-                return ToolOutput(UNCHANGED)
+                return ToolOutput(UNCHANGED, foreign=True)
             output = await self._show(found, shown_path, part, report)
         except (OSError, ValueError) as error:
             return failure("read", shown_path, error)
-        if found.state and output.status == "success":
+        if output.status != "success":
+            return output
+        if found.state:
             self._memory.note(found.real_path, found.state, part)
-        return output
+        return output.replace(foreign=True)
 
     async def _find(self, shown_path: str, path: str, part: Part) -> _Found:
         files = await self._client.files_for(self._workspace, shown_path, read=True)
@@ -127,7 +131,17 @@ class Read:
             except SpawnError as error:
                 raise FileProblem(str(error)) from None
             return await in_thread(lambda _: self._number(text, part, path))
+        if is_notebook(path) and found.is_all and part == (0, None) and found.data.strip():
+            return await in_thread(lambda _: self._show_notebook(found, path))
         return await in_thread(lambda _: self._show_text(found, part, path))
+
+    def _show_notebook(self, found: _Found, path: str) -> ToolOutput:
+        try:
+            shown = show_notebook(found.data, self._redactor.text)
+        except BrokenNotebook as error:
+            output = self._show_text(found, (0, None), path)
+            return output.replace(text=f"(Not shown as a notebook: {error}.)\n{output.text}")
+        return ToolOutput(shown.text, metadata={"file_path": path}, images=shown.images)
 
     def _show_text(self, found: _Found, part: Part, path: str) -> ToolOutput:
         encoding = "utf-8-sig" if found.is_all or part[0] == 0 else "utf-8"

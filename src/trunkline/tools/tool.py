@@ -32,6 +32,8 @@ class ToolOutput(Value):
     metadata: Mapping[str, Any] | None = None
     images: tuple[tuple[str, str], ...] = ()
     """Pictures for the model: media type and base64."""
+    foreign: bool = False
+    """Whether others wrote some of it: what is in a file, on a page, or printed by a program."""
 
 
 class Interrupted(asyncio.CancelledError):
@@ -43,7 +45,14 @@ class Interrupted(asyncio.CancelledError):
 
 
 class Tool(Protocol):
-    """One tool. Its methods get arguments that have what `parameters` requires, of the types it names."""
+    """One tool. Its methods get arguments that have what `parameters` requires, of the types it names.
+
+    One about which nobody needs to be asked, or somebody always, says so by an attribute `asking`
+    (`core.events.Asking`). One that permission rules call by another name says that by an attribute `rule_name`. One
+    that is of use at times alone has an attribute `offered`, whether the model is told of it now, and a method
+    `refusal(args)`, why a call cannot work; nobody is asked about such a call. One that is no mere look and yet changes
+    no file by itself has a true attribute `changes_no_file`.
+    """
 
     @property
     def name(self) -> str:

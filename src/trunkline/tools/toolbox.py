@@ -8,7 +8,7 @@ bad arguments and tools that raise are errors for the model to read. Only being 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from trunkline.base.redact import Masked, Redactor
@@ -58,9 +58,15 @@ class Toolbox:
     """
 
     def __init__(self, tools: Iterable[Tool] = (), redactor: Redactor | None = None) -> None:
-        self._redactor = redactor or Redactor()
+        self._redactor = Redactor() if redactor is None else redactor
         """Cleans what tools give, before anything is cut: half of a secret would not be known for one."""
         self._tools: dict[str, Tool] = {}
+        self._deferred: frozenset[str] = frozenset()
+        self._brought: set[str] = set()
+        self.is_of_use: Callable[[Tool], bool] = lambda tool: True
+        """Whether the model is told of a tool as things are. It can be called all the same."""
+        self.on_brought: Callable[[Collection[str]], None] = lambda names: None
+        """Told the names of all tools that were brought, when there are more of them."""
         for tool in tools:
             self.add(tool)
 
@@ -68,6 +74,27 @@ class Toolbox:
     def names(self) -> tuple[str, ...]:
         """The names, in the order in which the tools were added."""
         return tuple(self._tools)
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """The names of those that the model is told of whole."""
+        shown = (name for name, tool in self._tools.items() if getattr(tool, "offered", True) and self.is_of_use(tool))
+        return tuple(name for name in shown if not self.hides(name))
+
+    def defer(self, names: Iterable[str]) -> None:
+        """Tell the model no more than the names of these tools, until they are brought. They can be called."""
+        self._deferred = frozenset(names)
+
+    def bring(self, names: Iterable[str]) -> None:
+        """Tell the model of these tools whole from now on."""
+        news = set(names) - self._brought
+        if news:
+            self._brought |= news
+            self.on_brought(self._brought)
+
+    def hides(self, name: str) -> bool:
+        """Whether the model knows no more of a tool than its name."""
+        return name in self._deferred and name not in self._brought
 
     def add(self, tool: Tool) -> None:
         """Add a tool.
@@ -79,6 +106,10 @@ class Toolbox:
             raise ValueError(f"there is a tool `{tool.name}` already")
         self._tools[tool.name] = tool
 
+    def replace(self, tool: Tool) -> None:
+        """Put a tool in the place of the one with its name."""
+        self._tools[tool.name] = tool
+
     def remove(self, name: str) -> None:
         """Take a tool away, if it is there. A call that is running goes on."""
         self._tools.pop(name, None)
@@ -88,8 +119,9 @@ class Toolbox:
         return self._tools.get(name)
 
     def specs(self) -> tuple[tuple[str, str, Mapping[str, Any]], ...]:
-        """What a model is told of each: name, description, schema of the arguments."""
-        return tuple((tool.name, tool.description, tool.parameters) for tool in self._tools.values())
+        """What a model is told of each that is offered: name, description, schema of the arguments."""
+        offered = (self._tools[name] for name in self.offered)
+        return tuple((tool.name, tool.description, tool.parameters) for tool in offered)
 
     def read(self, name: str, args: Mapping[str, Any] | None) -> PreparedCall:
         """Understand a call, once: what is judged, shown and run is what this gives.
@@ -102,7 +134,13 @@ class Toolbox:
             raise BadArguments(unknown_tool(name))
         if args is None:
             raise BadArguments(NOT_AN_OBJECT)
-        return PreparedCall(tool, checked(_named(tool, args), tool.parameters), self._redactor)
+        if self.hides(name):
+            args = _guessed(tool, args)
+        args = checked(_named(tool, args), tool.parameters)
+        refusal: Callable[[Mapping[str, Any]], str] | None = getattr(tool, "refusal", None)
+        if refusal is not None and (why := refusal(args)):
+            raise BadArguments(why)
+        return PreparedCall(tool, args, self._redactor)
 
     async def run(self, name: str, args: Mapping[str, Any] | None, report: Report) -> ToolOutput:
         """Call a tool about which nobody has to be asked. Always gives an output; see `PreparedCall.run`."""
@@ -165,6 +203,23 @@ class PreparedCall:
 
     def _clean(self, output: ToolOutput) -> ToolOutput:
         return _limited(self._redactor.data(output), self.tool.limit)
+
+
+def _guessed(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Arguments for a tool whose parameters the model has not seen. What it made up is not left out silently.
+
+    Raises:
+        BadArguments: they do not fit.
+    """
+    known, more = tool.parameters.get("properties"), tool.parameters.get("additionalProperties")
+    try:
+        unknown = [name for name in args if isinstance(known, Mapping) and known and name not in known]
+        if unknown and not more:
+            raise BadArguments(f"Unknown parameter: {unknown[0]}")
+        return checked(args, tool.parameters)
+    except BadArguments as error:
+        advice = f"You have not seen the parameters of `{tool.name}`: call ToolSearch with `select:{tool.name}` first."
+        raise BadArguments(f"{str(error).removesuffix('.')}. {advice}") from None
 
 
 def _named(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:

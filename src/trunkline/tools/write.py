@@ -52,7 +52,8 @@ class Write:
         return self._workspace.place(args["file_path"])
 
     async def run(self, args: Mapping[str, Any], report: Report) -> ToolOutput:
-        path, content = args["file_path"], args["content"]
+        path = args["file_path"]
+        content = self._workspace.fit_to_keep(path, args["content"])
         resolved = self._workspace.resolve(path)
         try:
             files = await self._client.files_for(self._workspace, path, write=True)
@@ -71,7 +72,7 @@ class Write:
     def _write(self, path: str, content: str, stop: StopFlag) -> bool:
         data = encode(content, "content")
         with writing(path):
-            created = replace_file(path, data, stop.check)
+            created = replace_file(path, data, stop.check, private=self._workspace.keeps(path))
             self._memory.note(os.path.realpath(path), state_of(data, os.stat(path)))
         return created
 

@@ -21,6 +21,7 @@ from trunkline.base.cutting import cut_between_words
 from trunkline.base.process import SpawnError
 from trunkline.base.process_async import AsyncChild, spawn_async
 from trunkline.base.redact import Redactor
+from trunkline.base.stderr_lines import StderrLines
 from trunkline.base.values import Value
 from trunkline.core.faults import AgentFailed, ConfigError
 
@@ -72,7 +73,7 @@ class DrivenProcess:
         self._env = env
         self._reading = asyncio.Lock()
         self._silent = False
-        self._stderr = child.keep_stderr_tail()
+        self._stderr = child.keep_stderr_tail(also=StderrLines(name, lambda: self._redactor().text).feed)
         self._noise: deque[bytes] = deque(maxlen=KEPT_NOISE)
         self._closing: asyncio.Task[None] | None = None
 
@@ -183,7 +184,10 @@ class DrivenProcess:
 
     def redacted(self, text: str) -> str:
         """A text of the program without the secrets that it was given."""
-        return Redactor.from_environ(os.environ if self._env is None else self._env).text(text)
+        return self._redactor().text(text)
+
+    def _redactor(self) -> Redactor:
+        return Redactor.from_environ(os.environ if self._env is None else self._env)
 
     async def _close(self, seconds: float) -> None:
         self._child.close_stdin()

@@ -85,7 +85,7 @@ CONCEPTS: tuple[Concept, ...] = (
     Concept("approve once", "approvals", "this call may run"),
     Concept("approve always", "approvals", "every call of the category may run"),
     Concept("deny", "approvals", "it may not, and why"),
-    Concept("modes", "approvals", "default, auto_edit, yolo"),
+    Concept("modes", "approvals", "default, auto_edit, yolo, plan"),
     Concept("allow-list", "approvals", "tools that never ask, by name"),
     Concept("session id", "session", "a name under which the conversation is kept"),
     Concept("resume", "session", "continue a stored conversation"),

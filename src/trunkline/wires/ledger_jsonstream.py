@@ -8,7 +8,11 @@ from trunkline.wires.ledger_cells import PRIVATE, Cell, carried, degraded, refus
 
 CELLS: Mapping[str, Cell] = {
     "TurnStarted": carried("with the host's own `msg_id`", "stream_start"),
-    "Steered": degraded("text for display", "which message it was", "info"),
+    "Steered": degraded(
+        "text for display if somebody else said it, else the message's start and end after those of the turn",
+        "which message it was",
+        "info",
+    ),
     "TextDelta": carried("one line each", "text_delta"),
     "ThinkingDelta": carried("one line each", "thinking"),
     "ToolRequested": degraded(
@@ -44,7 +48,10 @@ CELLS: Mapping[str, Cell] = {
     "images out": carried("base64, `output_type` `image`; `metadata` may tell the media type", "tool_result"),
     "speech in": refused("the protocol has no line for sound"),
     "cancel": carried("the turn ends within a second; messages that wait are dropped, each with its end", "stop"),
-    "busy": carried("messages wait in order; no line says so", "message"),
+    "busy": carried(
+        "messages wait in order, or join the current answer where `when` is `steer` (dialect); no line says so",
+        "message",
+    ),
     "faults": degraded("`error.code` and `retryable`", "which of the kinds that share a code it was", "error"),
     "outcome": degraded(
         "an `error` line before `stream_end` reports a failure",
@@ -58,7 +65,11 @@ CELLS: Mapping[str, Cell] = {
     "approve once": carried("several may be open, answered in any order", "tool_approve"),
     "approve always": carried("by category, also for what is already waiting", "tool_approve"),
     "deny": carried("the reason goes back to the model", "tool_deny"),
-    "modes": carried("also releases what is already waiting", "set_mode"),
+    "modes": carried(
+        "also releases what is already waiting; in `plan` a request for `ExitPlanMode` shows the plan (dialect)",
+        "set_mode",
+        "tool_request",
+    ),
     "allow-list": degraded("the flag `--allow`", "it cannot be changed while the agent runs"),
     "session id": carried("`--session-id`, told in `ready`", "ready"),
     "resume": carried("`--resume ID` or `--resume latest`", "ready"),
@@ -67,8 +78,8 @@ CELLS: Mapping[str, Cell] = {
     "sequence numbers": refused("lines of a pipe come in order and whole, or not at all"),
     "several watchers": refused("one process, one pipe, one host"),
     "capabilities": degraded(
-        "approval, thinking and MCP; images, effort and modes (dialect)",
-        "resume, voice, steering, and going on with a turn",
+        "approval, thinking and MCP; images, effort, modes, steering and sandbox (dialect)",
+        "resume, voice, going on with a turn, and which model and effort hold",
         "ready",
         "config_changed",
     ),

@@ -91,7 +91,8 @@ class StdioHost:
                 self.finish(0)
                 return
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._has_room(), LOOK_SECONDS)
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._has_room()
                 break
         self._reader.resume()
 

@@ -11,6 +11,7 @@ import pytest
 from tests.support.coding import PROVIDERS, Coder, begins, calls, coding, eventually, of, says, serving, text_of
 from tests.support.conversations import read
 from tests.support.provider import Reply, Request
+from trunkline.agents.coder.guards import SAME_ROUNDS
 from trunkline.base.redact import MASK
 
 pytestmark = pytest.mark.process
@@ -247,3 +248,13 @@ def test_a_stop_ends_the_sub_agents_too(tmp_path: Path) -> None:
         hanging = next(request for request in agent.requests if read(request.json).words == "Go south.")
         eventually(hanging.left.is_set, "the request was given up")
         assert text_of(agent.ask("Never mind.", "m2")) == "All right."
+
+
+def test_a_quiet_command_in_the_background_may_be_looked_at_again_and_again(tmp_path: Path) -> None:
+    begin = ("Bash", {"command": "sleep 600", "run_in_background": True})
+    look = ("BashOutput", {"bash_id": "bash_1"})
+    looks = [calls(look) for _ in range(SAME_ROUNDS + 5)]
+    with coding(tmp_path, calls(begin), *looks, says("It still runs.")) as agent:
+        lines = agent.ask("Wait for it.")
+        assert of(lines, "error") == []
+        assert text_of(lines) == "It still runs."

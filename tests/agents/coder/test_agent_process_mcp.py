@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.coding import PROVIDERS, Coder, calls, coding, of, says, text_of
+from tests.support.conversations import read
 
 pytestmark = pytest.mark.process
 
@@ -36,6 +37,21 @@ def test_a_server_that_is_added_is_announced_and_its_tools_work(tmp_path: Path, 
         assert "echo" in agent.asked.tools
         assert agent.end() == 0
         assert "welcome to the server" not in "".join(map(str, agent.lines))
+
+
+def test_of_very_many_tools_the_model_hears_the_names_and_looks_up_the_rest_unasked(tmp_path: Path) -> None:
+    wanted = calls(("ToolSearch", {"query": "select:many_41"})), calls(("many_41", {"word": "x"})), says("Done.")
+    with coding(tmp_path, *wanted) as agent:
+        add(agent, "small", "--many=45")
+        agent.until("mcp_ready")
+        lines = agent.ask("Use it.")
+        assert [line["tool"]["name"] for line in of(lines, "tool_request")] == ["many_41"]
+        first, second = (read(request.json) for request in agent.requests[:2])
+        assert "many_41" not in first.tools
+        assert "many_41" in second.tools
+        assert agent.asked.results[-1] == '{"word": "x"}'
+        (shown,) = of(agent.ask("/mcp", "m2"), "info")
+        assert shown["message"].startswith("small: connected, ")
 
 
 def test_a_server_that_fails_is_named_and_the_agent_goes_on(tmp_path: Path) -> None:

@@ -89,3 +89,34 @@ def test_a_compacted_session_is_resumed_compacted(tmp_path: Path) -> None:
             agent.ask("Did you like it?", "m3")
             assert "There was a story." in agent.asked.said[0].text
             assert "A long story." not in agent.requests[-1].body.decode()
+
+
+def test_a_model_and_an_effort_that_were_set_count_after_a_resume(tmp_path: Path) -> None:
+    with serving(*(says(f"{number}.") for number in range(5))) as stub:
+        with Coder(stub, tmp_path, "--session-id", "s1") as agent:
+            agent.send(type="set_config", model="gpt-5-mini")
+            agent.ask("One.")
+            agent.send(type="set_config", effort="high")
+            agent.until("config_changed")
+            assert agent.end() == 0
+        with Coder(stub, tmp_path, "--resume", "s1") as agent:
+            agent.ask("Two.", "m2")
+            sent = agent.requests[-1].json
+            assert (sent["model"], sent["reasoning_effort"]) == ("gpt-5-mini", "high")
+            # The conversation is the same.
+            assert [said.text for said in agent.asked.said] == ["One.", "0.", "Two."]
+        with Coder(stub, tmp_path, "--resume", "s1", "--model", "gpt-5", "--effort", "low") as agent:
+            agent.ask("Three.", "m3")
+            sent = agent.requests[-1].json
+            assert (sent["model"], sent["reasoning_effort"]) == ("gpt-5", "low")
+        with Coder(stub, tmp_path, "--resume", "s1") as agent:
+            agent.ask("Four.", "m4")
+            assert agent.requests[-1].json["model"] == "gpt-5-mini"
+
+
+def test_a_session_in_which_something_was_only_set_is_not_kept(tmp_path: Path) -> None:
+    with serving() as stub, Coder(stub, tmp_path, "--session-id", "s1") as agent:
+        agent.send(type="set_config", model="gpt-5-mini")
+        agent.until("config_changed")
+        agent.kill(signal.SIGTERM)
+    assert FileStore(paths.sessions_dir()).list() == []

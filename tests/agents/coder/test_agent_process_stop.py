@@ -20,6 +20,7 @@ from tests.support.coding import (
     says,
     text_of,
 )
+from tests.support.conversations import unmarked
 
 pytestmark = pytest.mark.process
 
@@ -90,7 +91,7 @@ def test_what_ran_before_a_stop_is_not_lost(tmp_path: Path) -> None:
         (said,) = [said for said in agent.asked.said if said.results]
         first, second = (text for _, text in said.results)
         assert "it ran" in first
-        assert second.startswith("Stopped by user")
+        assert unmarked(second).startswith("Stopped by user")
 
 
 @both
@@ -106,7 +107,7 @@ def test_what_a_stopped_command_had_printed_reaches_the_model_with_the_next_mess
         assert [line["reason"] for line in of(lines, "tool_cancelled")] == ["Stopped by user"]
         agent.ask("What happened?", "m2")
         ((_, text),) = [result for said in agent.asked.said for result in said.results]
-        assert text.startswith("Stopped by user. ")
+        assert unmarked(text).startswith("Stopped by user. ")
         assert "STDOUT:\nso far\n" in text
         assert "STDERR:\nand this\n" in text
 

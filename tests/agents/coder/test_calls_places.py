@@ -9,8 +9,9 @@ import pytest
 from tests.agents.coder.test_conversation import talking
 from tests.support.fake_model import call, calls, words
 from trunkline.agents.coder.calls import MOVED
-from trunkline.core.agent import Approve
+from trunkline.core.agent import Approve, Deny
 from trunkline.core.events import ToolFinished, ToolRequested
+from trunkline.models.messages import ToolUse
 
 
 @pytest.mark.parametrize("tool", ["Write", "Edit", "Read"])
@@ -75,3 +76,15 @@ async def test_a_change_of_a_file_that_makes_programs_run_is_said_to_be_one(tmp_
         await talk.say("do it", keep)
     assert [(request.name, request.outside) for request in wanted] == [("Write", True), ("Read", False)]
     assert wanted[0].description == "Write to .git/config (to a file that makes programs run)"
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [call("Read", file_path="~/.ssh/id_rsa"), call("Grep", pattern="KEY", path="~/.ssh")],
+    ids=["Read", "Grep"],
+)
+async def test_reading_such_a_file_elsewhere_is_said_to_be_outside(tmp_path: Path, asks: ToolUse) -> None:
+    async with talking(tmp_path, calls(asks), words("Done.")) as talk:
+        events = await talk.say("do it", lambda request: Deny("no"))
+    (request,) = [event for event in events if isinstance(event, ToolRequested)]
+    assert request.description.endswith(" (outside the workspace)")

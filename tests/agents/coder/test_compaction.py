@@ -10,8 +10,8 @@ from tests.agents.coder.test_history import Notebook
 from tests.support.fake_model import FakeModel, Reply, words
 from tests.support.loop import run
 from trunkline.agents.coder import compaction
-from trunkline.agents.coder.compaction import ASK_FOR_SUMMARY, Compaction
-from trunkline.agents.coder.history import History
+from trunkline.agents.coder.compaction import ASK_FOR_SUMMARY, Compaction, Say
+from trunkline.agents.coder.history import CHARS_PER_TOKEN, History
 from trunkline.agents.coder.model_client import ModelClient
 from trunkline.agents.coder.words import CLEARED, COMPACTED, DROPPED, NO_MORE_TOOLS, PICTURE_CLEARED, STOPPED
 from trunkline.core.events import Event, Notice
@@ -110,6 +110,46 @@ def test_after_three_failures_no_more_summaries_are_tried() -> None:
     for _ in range(5):
         long.make()
     assert len(long.model.requests) == compaction.MAX_FAILURES
+
+
+class Refusing:
+    """Says no to summaries, as a hook may."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def __call__(self, say: Say, *, by_hand: bool) -> tuple[str, str]:
+        self.asked += 1
+        return "not now", ""
+
+
+def test_a_refused_summary_is_no_failure_and_is_asked_for_again_when_there_is_more() -> None:
+    long = LongConversation(words("In short."), rounds=5, chars=6500)
+    long.compaction.before_summary = refusing = Refusing()
+    for _ in range(5):
+        long.make()
+    assert refusing.asked == 1
+    step = int(compaction.ASK_AGAIN_SHARE * WINDOW) * CHARS_PER_TOKEN
+    for _ in range(2):
+        long.history.user((Text("x" * step),))
+        long.make()
+    assert refusing.asked == 3
+    # By hand it is asked for whenever somebody wants it.
+    run(long.compaction.summarise(long.say, by_hand=True))
+    assert refusing.asked == 4
+    long.compaction.before_summary = None
+    long.history.user((Text("x" * step),))
+    long.make()
+    assert COMPACTED in str(long.history.messages[0].content[0])
+
+
+def test_a_sub_agent_s_summary_can_be_refused_too() -> None:
+    long = LongConversation(rounds=5, chars=6500)
+    long.compaction.before_summary = refusing = Refusing()
+    client = ModelClient(long.model, lambda: "", context_window=WINDOW)
+    run(long.compaction.alike(client, long.history, lambda: ()).make_room(long.say))
+    assert refusing.asked == 1
+    assert not long.model.requests
 
 
 def test_switched_off_it_only_does_what_cannot_be_left_undone() -> None:

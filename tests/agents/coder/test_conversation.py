@@ -130,7 +130,8 @@ async def test_the_system_prompt_knows_the_place_the_model_the_user_and_the_proj
         for part in (str(tmp_path), "fake", "Be kind.", "Speak plainly.", "Use tabs."):
             assert part in system
         names = [tool.name for tool in talk.model.requests[0].tools]
-        assert names == ["Read", "Write", "Edit", "Glob", "Grep", "Bash", "Spawn"]
+        bash, rest = ["Bash", "BashOutput", "KillBash"], ["WebFetch", "Spawn", "TodoWrite"]
+        assert names == ["Read", "Write", "Edit", "Glob", "Grep", *bash, *rest]
 
 
 async def test_the_system_prompt_stays_the_same_from_request_to_request(tmp_path: Path) -> None:
@@ -180,6 +181,21 @@ async def test_a_resumed_conversation_goes_on_where_it_was(tmp_path: Path) -> No
             Message("assistant", (Text("I am Bob."),)),
             Message("user", (Text("Again?"),)),
         )
+
+
+@pytest.mark.process
+async def test_a_resumed_conversation_gives_no_id_of_a_background_command_again(tmp_path: Path) -> None:
+    begins = calls(call("Bash", command="sleep 600", run_in_background=True))
+    async with talking(tmp_path, begins, words("ok")) as talk:
+        await talk.say("run it")
+        await talk.say("/clear")
+        notebook = Notebook(*talk.notebook.kept)
+    replies = [calls(call("BashOutput", bash_id="bash_1")), begins, words("ok")]
+    async with talking(tmp_path, *replies, notebook=notebook) as talk:
+        events = await talk.say("how is it?")
+        told, started = [event.output for event in events if isinstance(event, ToolFinished)]
+        assert "`bash_1` ended when the session was closed" in told
+        assert "bash_id: bash_2" in started
 
 
 async def test_a_stopped_turn_is_in_order_before_the_next_begins(tmp_path: Path) -> None:
@@ -236,6 +252,22 @@ async def test_a_file_that_was_compacted_away_is_shown_again(tmp_path: Path) -> 
             events = await talk.say(text)
             shown += [event.output for event in events if isinstance(event, ToolFinished)]
         assert ["alpha" in output for output in shown] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "needs"),
+    [
+        *((text, True) for text in ("/undo", "/UNDO 2", "/rewind", "/memory add x", "/bashes kill 1")),
+        *((text, True) for text in ("/mcp login x", "/mcp reconnect x", "/mcp login\tx", "/mcp\nlogin x")),
+        *((text, False) for text in ("/diff", "/context", "/help", "/memory", "/mcp", "/mcp x", "/bashes", "/skills")),
+        *((text, False) for text in ("/clear", "/compact", " /undo", "undo it", "/undone", "/undo/it", "")),
+    ],
+)
+async def test_commands_that_change_something_are_for_whoever_would_be_asked(
+    tmp_path: Path, text: str, needs: bool
+) -> None:
+    async with talking(tmp_path) as talk:
+        assert talk.conversation.needs_approver(text) is needs  # type: ignore[attr-defined]  # not every one has it
 
 
 @pytest.mark.parametrize(
@@ -371,10 +403,10 @@ async def test_thinking_is_turned_off_by_a_budget_of_nothing(tmp_path: Path) -> 
 
 async def test_what_the_agent_can_do_follows_its_model(tmp_path: Path) -> None:
     async with talking(tmp_path) as talk:
-        always = Capabilities(approval=True, resume=True, continues=True, steerable=True)
+        always = Capabilities(approval=True, resume=True, continues=True, steerable=True, sandbox=False)
         assert capabilities(talk) == always.replace(thinking=True, images=True, effort_levels=("low", "medium", "high"))
         await talk.conversation.configure(SetOptions({"model": "claude-3-5-haiku", "image_input": "unsupported"}))
-        assert capabilities(talk) == always
+        assert capabilities(talk) == always.replace(model="claude-3-5-haiku")
 
 
 async def test_there_are_servers_if_some_are_configured_whether_they_come_or_not(tmp_path: Path) -> None:

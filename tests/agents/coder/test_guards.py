@@ -33,6 +33,16 @@ def test_failures_of_different_calls_are_borne_longer() -> None:
     assert rounds_until_the_end([(call(command=str(n)), result()) for n in range(20)]) == guards.FAILED_ROUNDS
 
 
+def test_a_denial_is_no_failure_of_the_model() -> None:
+    denied = result("Tool denied: No.")
+    others = [(call(command=str(n)), denied) for n in range(50)]
+    assert rounds_until_the_end(others) == guards.DENIED_ROUNDS
+    assert rounds_until_the_end([(call(command="x"), denied)] * 20) == guards.SAME_ROUNDS
+    # In between it does not hide failures either.
+    mixed = [*others[:20], *[(call(command="x"), result())] * 3]
+    assert rounds_until_the_end(mixed) == 20 + guards.SAME_FAILURES
+
+
 def test_calls_that_nobody_understands_end_the_turn() -> None:
     pairs = [(ToolUse("t", "Bash", None, raw=f"{{{n}"), result(str(n))) for n in range(9)]
     assert rounds_until_the_end(pairs) == guards.MALFORMED_ROUNDS

@@ -9,6 +9,7 @@ import pytest
 
 from trunkline.agents.coder.history import History, NoJournal, estimate
 from trunkline.agents.coder.words import CRASHED, NOT_BEGUN, STOPPED, UNSEEN
+from trunkline.core.events import UserMessage
 from trunkline.core.faults import SessionDamaged
 from trunkline.models.messages import Document, Image, Message, Text, ThinkingBlock, ToolResultBlock, ToolUse, to_json
 
@@ -31,9 +32,23 @@ class Notebook:
 
 
 def test_a_session_of_another_agent_is_refused_in_words() -> None:
-    for record in ({"graph_exchange": ["hi", "You said: hi"]}, {"role": "user", "content": 5}, {"role": "model"}):
+    exchange = {"graph_exchange": ["hi", "You said: hi"]}
+    for record in (exchange, {"role": "user", "content": 5}, {"role": "model"}, {"role": "options", "set": 5}):
         with pytest.raises(SessionDamaged, match="not written by the coding agent"):
             History(Notebook(record))
+
+
+def test_what_the_model_has_not_read_yet_stays_when_other_messages_take_the_place_of_all() -> None:
+    notebook = Notebook()
+    history = History(notebook)
+    for text in ("one", "two"):
+        history.user((Text(text),))
+    unread = (UserMessage("In French, please.", sender="ana"),)
+    history.keep_unread(unread)
+    history.replace([Message("user", (Text("A summary."),))])
+    assert History(Notebook(*notebook.kept)).unread == unread
+    history.replace([])
+    assert History(Notebook(*notebook.kept)).unread == ()
 
 
 CALL = ToolUse("t1", "Bash", {"command": "ls"})
@@ -146,6 +161,21 @@ def test_tokens_are_as_the_provider_counted_and_estimated_from_there() -> None:
     assert history.tokens == 5011
 
 
+def test_a_count_that_cannot_be_of_everything_is_not_believed() -> None:
+    history = History(NoJournal())
+    history.user((Text("x" * 40_000),))
+    history.counted(110, beside=2000)
+    assert (history.tokens, history.is_counted) == (12_001, False)
+    history.user((Text("y" * 40_000),))
+    history.counted(110, beside=2000)
+    assert (history.tokens, history.is_counted) == (22_002, False)
+    # Once the whole was counted, what came since is added to that.
+    history.counted(30_000, beside=2000)
+    history.user((Text("z" * 400),))
+    history.counted(110, beside=2000)
+    assert (history.tokens, history.is_counted) == (30_101, True)
+
+
 def test_another_model_gets_no_thoughts_that_it_did_not_think() -> None:
     notebook = Notebook()
     history = History(notebook)
@@ -166,6 +196,44 @@ def test_another_model_gets_no_thoughts_that_it_did_not_think() -> None:
     ]
 
 
+def test_turns_are_still_told_apart_when_reasoning_is_forgotten() -> None:
+    history = History(Notebook())
+    history.user((Text("one"),), "t1")
+    history.assistant((ThinkingBlock("hm", "sig"),))
+    history.user((Text("two"),), "t2")
+    assert history.forget_reasoning()
+    assert history.turns == {"t1": 0, "t2": 1}
+    assert not history.forget_reasoning()
+
+
+def test_the_name_of_a_turn_takes_no_record_of_its_own_and_comes_back() -> None:
+    notebook = Notebook()
+    history = History(notebook)
+    history.user((Text("one"),), "t1")
+    history.assistant((Text("yes"),))
+    history.user((Text("two"),), "t2")
+    assert len(notebook.kept) == 3
+    assert History(Notebook(*notebook.kept)).turns == {"t1": 0, "t2": 2}
+    history.replace(history.messages)
+    assert len(notebook.kept) == 3
+    assert History(Notebook(*notebook.kept)).turns == {"t1": 0, "t2": 2}
+
+
 def test_a_document_counts_with_its_text() -> None:
     document = Document("application/pdf", "AAAA", "a.pdf", "x" * 4000)
     assert estimate(Message("user", (document,))) > 2000
+
+
+def test_reasoning_in_the_provider_s_own_form_is_kept_until_another_model_answers() -> None:
+    item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "opaque"}
+    notebook = Notebook()
+    history = History(notebook)
+    history.answered_by("openai/gpt-6@api.openai.com")
+    history.user((Text("q"),))
+    history.assistant((ThinkingBlock("", extra=item), Text("a")))
+    resumed = History(Notebook(*notebook.kept))
+    assert resumed.messages == history.messages
+    resumed.answered_by("openai/gpt-6@api.openai.com")
+    assert resumed.messages[1].content[0] == ThinkingBlock("", extra=item)
+    resumed.answered_by("openai/gpt-6@elsewhere.example")
+    assert resumed.messages[1].content == (Text("a"),)

@@ -226,3 +226,24 @@ def test_all_together_are_bounded(repository: Path) -> None:
 def test_a_pipe_is_not_waited_for(repository: Path) -> None:
     os.mkfifo(repository / "AGENTS.md")
     assert load(str(repository)).notices == (f"`{repository}/AGENTS.md` is not a file. It is ignored.",)
+
+
+@pytest.mark.parametrize("name", ["CLAUDE.md", ".aionrs.md"])
+def test_where_a_directory_has_no_agents_md_that_of_another_agent_stands_for_it(repository: Path, name: str) -> None:
+    here = repository / "part"
+    root = write(repository / name, "the root")
+    write(here / name, "not this")
+    near = write(here / "AGENTS.md", "the workspace")
+    mine = write(own().with_name(name), "the user")
+    assert load(str(here)).files == (str(mine), str(root), str(near))
+
+
+def test_claude_md_includes_files_in_the_middle_of_a_line_and_agents_md_does_not(repository: Path) -> None:
+    write(repository / "docs/style.md", "Use tabs.")
+    text = "See @docs/style.md, and `@docs/other.md`, and me@example.md.\n```\n@docs/code.md\n```\n"
+    write(repository / "CLAUDE.md", text)
+    found = load(str(repository))
+    assert "See @docs/style.md, and `@docs/other.md`, and me@example.md.\nUse tabs.\n```" in found.text
+    assert found.notices == ()
+    write(repository / "AGENTS.md", text)
+    assert "Use tabs." not in load(str(repository)).text

@@ -411,14 +411,23 @@ def test_compat_keys_of_a_host_reach_the_model(settings: Settings) -> None:
     assert found.warnings == ()
 
 
+def test_a_host_may_choose_the_interface_and_the_user_s_own_choice_counts_more(settings: Settings) -> None:
+    settings.environ.update(KEYS)
+    settings.host('[providers.openai.compat]\nopenai_api_mode = "responses"\n')
+    found = settings.resolve(provider="openai")
+    assert (found.model.compat, found.warnings) == ({"openai_api_mode": "responses"}, ())
+    settings.user('[providers.openai.compat]\nopenai_api_mode = "chat_completions"\n')
+    assert settings.resolve(provider="openai").model.compat == {"openai_api_mode": "chat_completions"}
+
+
 def test_all_keys_without_effect_are_in_one_warning(settings: Settings) -> None:
     settings.environ.update(KEYS)
-    settings.host('[session]\nmax_sessions = 3\n[providers.openai.compat]\nopenai_api_mode = "responses"\n')
+    settings.host("[session]\nmax_sessions = 3\n[providers.openai.compat]\nmodel_max_tokens = []\n")
     settings.user(f'trust = ["{settings.workspace}"]\n')
     (warning,) = settings.resolve(provider="openai").warnings
     file = settings.workspace / ".aionrs.toml"
     assert (
-        warning == f"`{file}`: without effect here: `session.max_sessions`, `providers.openai.compat.openai_api_mode`."
+        warning == f"`{file}`: without effect here: `session.max_sessions`, `providers.openai.compat.model_max_tokens`."
     )
 
 

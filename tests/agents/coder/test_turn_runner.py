@@ -16,7 +16,7 @@ from trunkline.agents.coder.compaction import SUMMARY_TOKENS, Compaction
 from trunkline.agents.coder.history import History, NoJournal
 from trunkline.agents.coder.model_client import RESERVE_TOKENS, ModelClient
 from trunkline.agents.coder.turn_runner import TurnRunner
-from trunkline.agents.coder.words import GO_ON, NO_ANSWER, NO_MORE_TOOLS, STOPPED
+from trunkline.agents.coder.words import GO_ON, NO_ANSWER, NO_MORE_TOOLS, PICTURE_REFUSED, STOPPED
 from trunkline.agents.turn_stream import TurnStream
 from trunkline.base.redact import MASK, Redactor
 from trunkline.core.agent import Approve, Decision, Deny
@@ -37,8 +37,9 @@ from trunkline.core.events import (
 )
 from trunkline.core.faults import ProviderError
 from trunkline.core.usage import Usage
-from trunkline.models.messages import Message, Text, ToolResultBlock, ToolUse
+from trunkline.models.messages import Image, Message, Text, ThinkingBlock, ToolResultBlock, ToolUse
 from trunkline.models.model import Answer, Retrying, TextChunk
+from trunkline.models.refused import PartRefused
 from trunkline.tools.tool import Interrupted, Report, ToolOutput
 from trunkline.tools.toolbox import Toolbox
 
@@ -284,6 +285,35 @@ async def test_a_provider_s_failure_ends_the_turn_and_keeps_what_was_said_and_us
 async def test_each_retry_is_told() -> None:
     bench = Bench([Retrying("API error 529: Overloaded", 1.25), *words("ok")])
     assert (await bench.run())[0] == Notice("API error 529: Overloaded. Trying again in 1.2 s.")
+
+
+async def test_a_picture_that_the_provider_does_not_take_is_left_out_and_the_rest_goes_on() -> None:
+    fault = PartRefused("API error 400: Could not process image", "pictures")
+    bench = Bench([fault], words("ok"))
+    picture = Image("image/png", "AAAA")
+    bench.history.results([ToolResultBlock("t0", "Image loaded", images=(picture,))])
+    bench.history.user((picture, Text("What is it?")))
+    events = await bench.run()
+    assert events[0] == Notice("API error 400: Could not process image. The pictures were left out.")
+    assert events[-1] == TurnEnded("success", USED)
+    assert bench.model.requests[1].messages[1:] == (
+        Message("user", (ToolResultBlock("t0", f"Image loaded\n{PICTURE_REFUSED}"),)),
+        Message("user", (Text(PICTURE_REFUSED), Text("What is it?"))),
+    )
+
+
+async def test_each_part_is_left_out_once_and_where_there_is_none_it_fails() -> None:
+    thoughtful = PartRefused("Bad reasoning.", "reasoning")
+    bench = Bench([thoughtful], [PartRefused("Bad picture.", "pictures")], [thoughtful])
+    bench.history.assistant((ThinkingBlock("hm", "sig"), Text("So.")))
+    bench.history.user((Image("image/png", "AAAA"),))
+    events = await bench.run()
+    assert events[:2] == [
+        Notice("Bad reasoning. Its earlier reasoning was left out."),
+        Notice("Bad picture. The pictures were left out."),
+    ]
+    assert events[2] == Failed("provider", "Bad reasoning.", False)
+    assert (await Bench([thoughtful]).run())[0] == Failed("provider", "Bad reasoning.", False)
 
 
 # Answers that are none

@@ -20,9 +20,8 @@ from trunkline.agents.graph.pool import ModelPool
 from trunkline.base.redact import Redactor
 from trunkline.core import events as core
 from trunkline.core.agent import AddHistory, Approve, Deny
-from trunkline.core.approvals import Policy
+from trunkline.core.approvals import NOBODY_TO_ASK, Policy
 from trunkline.core.faults import ConfigError, ProviderError, Unsupported
-from trunkline.core.turns import NOBODY_TO_ASK
 from trunkline.core.usage import Usage
 from trunkline.models.engines import ChatMessage, Prompt, Slot
 from trunkline.models.sampling import DEFAULT_SAMPLING
@@ -160,6 +159,13 @@ async def test_what_needs_approval_is_denied_with_the_reason(peer: Peer, fakes: 
     assert fake.decisions == [("c1", Deny(NOBODY_TO_ASK))]
     fake.say(core.TextDelta("I may not."), DONE)
     assert said((await peer.turn())[0]) == "Let me look.\n\nI may not."
+
+
+async def test_a_command_that_needs_an_approver_is_not_taken(peer: Peer, fakes: FakeAgents) -> None:
+    agent = await peer.agent("agent:fakes", enable_diagnostics=True)
+    peer.say(m.SendMessageRequest(3, agent, "/undo"))
+    assert "does not take this command" in problem((await peer.turn())[1])[1]
+    assert fakes.opened[0].heard == []
 
 
 async def test_what_the_server_was_started_with_may_be_done_unasked(tmp_path: Path, fakes: FakeAgents) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.agents.helpers import MemoryJournal, play, request, text_of
+from tests.models.model_servers import Gpu
 from tests.support.fake_voice import FakeVoice
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents import registry
@@ -327,3 +329,27 @@ async def test_a_graph_on_the_mock_engine_says_why_it_has_no_other_model() -> No
     with pytest.raises(Unsupported, match="--engine local"):
         await conversation.configure(SetOptions({"model": "other"}))
     await conversation.close()
+
+
+async def test_a_graph_answers_with_the_servers_of_a_models_folder(tmp_path: Path) -> None:
+    (tmp_path / "graph.yaml").write_text("start: say\ndefault_model: far\nnodes:\n  say: {type: Generate}\n")
+    spec = f"graph:{tmp_path / 'graph.yaml'}"
+    assert "no model `far`" in str(registry.problem(registry.make(spec, {}), "."))
+    async with Gpu("a") as one, Gpu("b") as other:
+        entry = {"name": "far", "engine": "openai", "urls": [f"{gpu.url}/v1" for gpu in (one, other)]}
+        (tmp_path / "models.json").write_text(json.dumps({"models": [entry]}))
+        agent = registry.make(spec, {"models_dir": str(tmp_path)})
+        assert isinstance(agent, GraphFileAgent)
+        assert registry.problem(agent, ".") is None
+        assert "far" in await agent.offered_models()
+        first, second = await opened(agent), await opened(agent)
+        assert text_of(await play(first, "hello")) == "a"
+        assert text_of(await play(second, "hello")) == "b"
+        await one.stop()
+        assert {text_of(await play(each, "hello")) for each in (first, second)} == {"b"}
+        await other.stop()
+        (failed,) = [event for event in await play(first, "hello") if isinstance(event, Failed)]
+        assert failed.retryable
+        assert all(f"`{gpu.url}/v1`" in failed.message for gpu in (one, other))
+        await first.close()
+        await second.close()

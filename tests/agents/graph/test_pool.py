@@ -136,6 +136,18 @@ async def test_a_model_that_nothing_here_runs_is_refused_at_once_and_not_fetched
     await pool.close()
 
 
+async def test_a_server_that_would_hear_or_speak_is_listed_and_not_used(tmp_path: Path) -> None:
+    entries = [
+        {"name": kind, "type": kind, "engine": "openai", "url": "http://127.0.0.1:1/v1"} for kind in ("stt", "tts")
+    ]
+    (tmp_path / "models.json").write_text(json.dumps({"models": entries}))
+    pool = ModelPool(models_dir=str(tmp_path))
+    assert info(pool, "stt").engine == "openai"
+    assert (await refusal(pool.speech("stt", "stt", NoRecognizer))).code == 6002
+    assert (await refusal(pool.load("tts"))).code == 6002
+    await pool.close()
+
+
 def test_a_catalog_that_cannot_be_used_is_an_error_at_once(tmp_path: Path) -> None:
     (tmp_path / "models.json").write_text("{")
     with pytest.raises(ConfigError, match=r"models\.json"):

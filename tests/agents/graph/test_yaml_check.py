@@ -8,7 +8,7 @@ from time import process_time
 import pytest
 
 from trunkline.agents.graph import bundled
-from trunkline.agents.graph.yaml_check import GraphReport, examine
+from trunkline.agents.graph.yaml_check import GraphReport, examine, examine_data
 from trunkline.agents.graph.yaml_graph import MAX_COMPLAINTS
 
 BROKEN = """start: nobody
@@ -246,3 +246,20 @@ nodes:
         (7, "d", "embedded_string_storage"),
     ]
     assert "Did you mean `refusals`?" in report.warnings[1].text
+
+
+def test_a_text_that_is_in_no_file_is_examined_as_one_that_is(tmp_path: Path) -> None:
+    text = "start: a\nstorages: {lines: lines.txt}\nnodes:\n  a: {type: CannedResponse, string_storage: lines}\n"
+    (wrong,) = examine_data(text.encode(), "new.yaml", str(tmp_path)).problems
+    assert wrong.told.startswith("new.yaml:2:12: `storages.lines` does not work.")
+    (tmp_path / "lines.txt").write_text("Yes.\n")
+    report = examine_data(text.encode(), "new.yaml", str(tmp_path))
+    assert report == examined(tmp_path, text)
+    assert report.lines == {"a": 4}
+
+
+def test_the_lines_of_nodes_in_json_are_not_looked_for(tmp_path: Path) -> None:
+    text = b'{"start": "a", "nodes": {"a": {"type": "CannedResponse", "inline_strings": ["Yes."]}}}'
+    report = examine_data(text, "new.json", str(tmp_path))
+    assert report.graph is not None
+    assert report.lines == {}

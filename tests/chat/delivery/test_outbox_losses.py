@@ -13,6 +13,7 @@ from tests.support.scripted_platform import LIMITS, ScriptedPlatform, outbox, se
 from trunkline.chat.delivery import rows as rows_module
 from trunkline.chat.delivery.answer import StreamedAnswer
 from trunkline.chat.delivery.backoff import DISK_SECONDS
+from trunkline.chat.delivery.disk import ChatDisk
 from trunkline.chat.delivery.losses import LOST
 from trunkline.chat.delivery.rows import PRUNE_SECONDS, SENT_DAYS, UNSETTLED_DAYS, Rows
 from trunkline.chat.delivery.states import MessageState
@@ -157,10 +158,11 @@ def test_looking_whether_there_are_any_decodes_none_and_reads_no_others(store: C
     assert rows.has_unsettled("scripted")
     assert not rows.has_unsettled("other")
     statements: list[str] = []
-    store.connection.set_trace_callback(statements.append)
+    assert isinstance(store.database, ChatDisk)
+    store.database.connection.set_trace_callback(statements.append)
     rows.has_unsettled("scripted")
     rows.untold("scripted", "c")
-    store.connection.set_trace_callback(None)
+    store.database.connection.set_trace_callback(None)
     for statement in statements:
         plan = store.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
         assert "INDEX outbox_un" in str(plan)
@@ -190,7 +192,10 @@ async def test_a_bridge_that_is_left_running_forgets_what_it_sent_long_ago(
 
 
 def texts(store: ChatStore) -> list[str]:
-    return [str(rows_module._loaded(body).text) for (body,) in store.execute("SELECT body FROM outbox ORDER BY key")]  # type: ignore[union-attr]  # they are words
+    return [
+        str(rows_module._loaded(body).text)  # type: ignore[union-attr]  # they are words
+        for (body,) in store.execute("SELECT body FROM outbox ORDER BY key").fetchall()
+    ]
 
 
 async def test_what_nobody_can_miss_is_forgotten(store: ChatStore) -> None:

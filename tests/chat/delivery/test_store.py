@@ -205,7 +205,7 @@ def test_a_database_of_a_newer_version_is_left_alone(path: str) -> None:
 
 
 def test_a_full_disk_is_a_clear_error_and_leaves_the_store_usable(store: ChatStore) -> None:
-    pages = store.execute("PRAGMA page_count").fetchone()[0]
+    ((pages,),) = store.execute("PRAGMA page_count").fetchall()
     store.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(ConfigError, match="full"):
         store.note("telegram", inbound("1", text="x" * 100_000))

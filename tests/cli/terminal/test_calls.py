@@ -21,6 +21,7 @@ from trunkline.core.events import ToolFinished, ToolRequested
 from trunkline.core.grants import Grant
 from trunkline.core.preview import SCREEN, WHOLE, Preview, PreviewSize
 from trunkline.core.usage import Usage
+from trunkline.tools.read import UNCHANGED
 
 SHOWN = Preview("Edit")
 
@@ -40,6 +41,7 @@ def request(name: str = "Edit", outside: bool = False, **args: Any) -> ToolReque
         ({"command": "ls\nrm x"}, "", Caption("Tool", "ls …")),
         ({"file_path": "a.py", "limit": 3}, "Read a.py", Caption("Tool", "a.py")),
         ({"depth": 3}, "Look around", Caption("Tool", "Look around")),
+        ({"depth": 3}, "Tool: look around", Caption("Tool", "look around")),
         ({"depth": 3, "q": [1]}, "", Caption("Tool", "depth=3, q=[1]")),
         ({}, "Tool", Caption("Tool", "")),
     ],
@@ -54,6 +56,7 @@ def test_a_look_at_a_result_is_short_and_says_what_is_hidden() -> None:
     assert glance(result("1\n2\n3\n4\n5\n6\n")).lines == ("1", "2", "3", "4")
     assert glance(result("1\n2\n3\n4\n5\n6\n")).hidden == 2
     assert glance(result("x\n" * 40, name="Read")).lines == ("40 lines",)
+    assert glance(result(UNCHANGED, name="Read")).lines == ("unchanged since it was read",)
     assert glance(result("")).lines == ("(no output)",)
     # What went wrong is said last.
     failed = glance(result("".join(f"{n}\n" for n in range(30)), status="error"))
@@ -64,6 +67,20 @@ def test_the_form_that_commands_have_for_models_is_taken_off() -> None:
     assert glance(result("Exit code: 0\nSTDOUT:\nhello\n\nSTDERR:\n")).lines == ("hello",)
     failed = result("Exit code: 2\nSTDOUT:\n\nSTDERR:\nno such file\n", status="error")
     assert glance(failed).lines == ("no such file", "exit code 2")
+
+
+def test_of_a_command_in_the_background_its_state_and_its_newest_lines_are_shown() -> None:
+    begun = "The command runs in the background.\nbash_id: bash_1\nBashOutput gives its output."
+    assert glance(result(begun)).lines == ("runs in the background as bash_1",)
+    printed = "".join(f"{number}\n" for number in range(6))
+    told = f"bash_id: bash_1\nStatus: running for 3.142 s\nOUTPUT:\n{printed}"
+    expected = ("still running, 2 more lines before these:", "2", "3", "4", "5")
+    assert glance(result(told, name="BashOutput")).lines == expected
+    ended = "bash_id: bash_1\nExit code: 3\nOUTPUT:\n(nothing new)"
+    assert glance(result(ended, name="BashOutput")).lines == ("exit code 3:", "(nothing new)")
+    killed = "bash_id: bash_1\nExit code: 143\n[ended by KillBash]\nOUTPUT:\nx"
+    assert glance(result(killed, name="KillBash")).lines == ("ended by KillBash:", "x")
+    assert caption("KillBash", {"bash_id": "bash_1"}, "End bash_1") == Caption("KillBash", "bash_1")
 
 
 def test_what_programs_print_is_shown_and_not_obeyed() -> None:
@@ -91,6 +108,18 @@ def test_a_diff_has_the_numbers_of_its_lines() -> None:
     assert diffs.rows("no diff at all")[0].text == "no diff at all"
 
 
+def test_the_diffs_of_several_files_are_in_colours() -> None:
+    text = (
+        "diff --git a/x b/x\nindex 1..2\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-- old\n+new\n same\ndiff --git a/y b/y\n"
+    )
+    shown = diffs.whole(text)
+    looks = {shown.plain[span.start : span.end].rstrip("\n"): span.style for span in shown.spans}
+    assert looks["diff --git a/y b/y"] == "bold"
+    assert (looks["--- a/x"], looks["@@ -1,2 +1,2 @@"]) == ("dim", "cyan")
+    # A line that was taken out, and not the name of a file.
+    assert (looks["-- old"], looks["+new"], looks[" same"]) == ("red", "green", "dim")
+
+
 def test_a_long_line_of_a_diff_goes_on_below_its_beginning() -> None:
     lines = diffs.painted(change("", "some words and then\n\n0123456789012345678901234"))
     painter = Painter(lambda: 20, color_system=None)
@@ -102,7 +131,7 @@ def asked(request: ToolRequested, workspace: Path, room: PreviewSize | None = SC
     """What stands on the screen when a call is asked about."""
     found = preview(request, str(workspace), room)
     screen = Screen(lambda text: None, lambda: (80, 24))
-    head, *below = View(screen, Painter(lambda: 80, color_system=None)).asked(found)
+    head, *below = View(screen, Painter(lambda: 80, color_system=None)).calls.asked(found)
     return [head, *(line.removeprefix("  ") for line in below)]
 
 
@@ -177,12 +206,26 @@ def test_both_ends_of_what_is_asked_about_fit_any_screen() -> None:
     view = View(Screen(lambda text: None, lambda: (80, 24), moves=True), Painter(lambda: 80, color_system=None))
     lines = [f"line {number}" for number in range(100)]
     for rows in (3, 4, 10, 99):
-        seen = view.fitted(lines, rows)
+        seen = view.calls.fitted(lines, rows)
         assert len(seen) == rows
         assert seen[0] == "line 0"
         assert f"{100 - rows + 1} rows are not shown" in "\n".join(seen)
         assert rows == 3 or seen[-1] == "line 99"
-    assert view.fitted(lines, 100) == lines
+    assert view.calls.fitted(lines, 100) == lines
+    # What was left out before is said, too: the line that said so may be among those that go.
+    assert "[... 91 rows and 9,227 characters are not shown ...]" in "\n".join(
+        view.calls.fitted(lines, 10, ("9,227 characters",))
+    )
+
+
+def test_a_small_screen_says_how_much_of_a_long_file_it_does_not_show(tmp_path: Path) -> None:
+    shown = preview(request("Write", file_path="big.py", content="a = 1\n" * 2000), str(tmp_path), SCREEN)
+    (missing,) = shown.missing
+    assert missing.endswith(" characters")
+    view = View(Screen(lambda text: None, lambda: (50, 24), moves=True), Painter(lambda: 50, color_system=None))
+    fitted = view.calls.fitted(view.calls.asked(shown), 6, shown.missing)
+    assert f" rows and {missing} " in "\n".join(fitted)
+    assert not preview(request("Write", file_path="big.py", content="a"), str(tmp_path), SCREEN).missing
 
 
 def test_whose_tool_it_is_is_said(tmp_path: Path) -> None:
@@ -206,19 +249,58 @@ def test_one_key_is_the_answer() -> None:
     ("asked", "covers"),
     [
         (ToolRequested("c", "Edit", "edit", {}), "always: every `edit` tool "),
-        (ToolRequested("c", "Edit", "edit", {}, outside=True), "always: every `edit` tool, outside the workspace too"),
-        (
-            ToolRequested("c", "Bash", "exec", {"command": "git status -s"}),
-            "`git status -s` with other words or files",
-        ),
-        (ToolRequested("c", "Bash", "exec", {"command": "make && make x"}), "always: exactly `make && make x`"),
+        (ToolRequested("c", "Edit", "edit", {}, outside=True), "`edit` tool (`Edit`), outside the workspace too"),
+        (ToolRequested("c", "Bash", "exec", {"command": "git status -s a"}), "always: `Bash(git status -s:./**)` "),
+        (ToolRequested("c", "Bash", "exec", {"command": "make && make x"}), "always: `Bash(make && make x)`"),
         (ToolRequested("c", "Bash", "exec", {"command": "x" * 99}), "always: exactly this"),
-        (ToolRequested("c", "Spawn", "exec", {"tasks": []}), "always: the tool `Spawn`"),
-        (ToolRequested("c", "send", "mcp", {"command": "ls"}), "always: the tool `send`"),
+        (ToolRequested("c", "Spawn", "exec", {"tasks": []}), "always: `Spawn`"),
+        (ToolRequested("c", "send", "mcp", {"command": "ls"}), "always: `send`"),
+        (ToolRequested("c", "send", "mcp", {}, rule_name="mcp__hub__send"), "always: `mcp__hub__send`"),
+        (ToolRequested("c", "WebFetch", "exec", {"url": "https://x.org/a"}), "always: `WebFetch(domain:x.org)`"),
     ],
 )
 def test_always_says_what_it_covers(asked: ToolRequested, covers: str) -> None:
     assert covers in Question(asked, SHOWN).prompt(0).plain + " "
+
+
+def test_always_is_for_later_sessions_too_where_that_can_be_kept_and_means_something() -> None:
+    kept = Question(request(), SHOWN, keeps=True)
+    assert "p  always, in later sessions too" in kept.prompt(0).plain
+    # The rule is what lasts: a grant besides it would outlive its removal.
+    assert kept.press(Key(text="p")) == Approve()
+    assert kept.is_kept
+    for asked, keeps in (
+        (request(), False),
+        (request(outside=True), True),
+        (request().replace(asking="confirm"), True),
+        # No rule can name it.
+        (ToolRequested("c", "a tool", "mcp", {}), True),
+    ):
+        question = Question(asked, SHOWN, keeps=keeps)
+        assert question.press(Key(text="p")) is None
+        assert "later sessions" not in question.prompt(0).plain
+
+
+def test_what_has_to_be_confirmed_is_not_offered_for_always() -> None:
+    question = Question(request().replace(asking="confirm"), SHOWN)
+    assert question.press(Key(text="a")) is None
+    assert "always" not in question.prompt(0).plain
+
+
+def test_why_somebody_is_asked_stands_where_they_answer() -> None:
+    why = "this could send data out (`curl`) after `Read a`,\nwhich may\u202e have told it"
+    question = Question(request().replace(asking="confirm", why=why), SHOWN)
+    first, second, third = question.prompt(0, 60).plain.split("\n")
+    assert first == "  This could send data out (`curl`) after `Read a`, which"
+    assert second == "  may<U+202E> have told it."
+    assert third.startswith("  Allow?")
+    assert Question(request(), SHOWN).prompt(0).plain.startswith("  Allow?")
+
+
+def test_what_can_be_pressed_goes_on_below_the_first_of_it() -> None:
+    lines = Question(request(), SHOWN, keeps=True).prompt(0, 40).plain.split("\n")
+    assert len(lines) > 2
+    assert [line.index(key) for line, key in zip(lines, (" y ", " a ", " p "), strict=False)] == [10, 10, 10]
 
 
 def test_what_reaches_out_of_the_workspace_says_so() -> None:
@@ -235,6 +317,38 @@ def test_a_no_has_a_reason_or_none_and_can_be_taken_back() -> None:
     decision = question.press(Key("enter"))
     assert decision == Deny("too late")
     assert told(Deny("too late"), Grant("edit")) == ("✗ refused: too late", "red")
+
+
+def test_a_plan_is_agreed_to_or_not_and_there_is_no_always() -> None:
+    asked = ToolRequested("c", "ExitPlanMode", "info", {"plan": "# A plan"})
+    assert Question(asked, SHOWN).press(Key(text="a")) is None
+    assert "always" not in Question(asked, SHOWN).prompt(0).plain
+    assert Question(asked, SHOWN).press(Key(text="y")) == Approve()
+    # Whatever comes with it is shown, as with any other call.
+    more = asked.replace(args={"plan": "# A plan", "and": "more"})
+    assert (preview(asked, ".").name, preview(more, ".").name) == ("Plan", "ExitPlanMode")
+    assert "and: " in preview(more, ".").about.text
+
+
+def test_tasks_for_sub_agents_are_shown_one_by_one_and_who_asks_is_told(tmp_path: Path) -> None:
+    tasks = [
+        {"name": "find", "prompt": "Look.\nAnd tell."},
+        {"name": "test", "prompt": "Test\u200b", "agent": "tester"},
+    ]
+    spawn = ToolRequested("c1", "Spawn", "exec", {"tasks": tasks}, "Spawn: find, test")
+    assert asked(spawn, tmp_path) == [
+        "? Spawn",
+        "  1. find:",
+        "    Look.",
+        "    And tell.",
+        "  2. test (agent tester):",
+        "    Test<U+200B>",
+        "  ! 1 character that would not be seen is shown by its number.",
+    ]
+    # Anything else is shown as what it is.
+    assert "tasks:" in "".join(asked(spawn.replace(args={"tasks": [{"name": "x"}]}), tmp_path))
+    theirs = ToolRequested("sub2.c1", "Bash", "exec", {"command": "ls"}, "find: Execute: ls")
+    assert asked(theirs, tmp_path) == ["? Bash ls", "    It says: `find: Execute: ls`"]
 
 
 def test_there_is_a_key_to_see_what_was_left_out() -> None:

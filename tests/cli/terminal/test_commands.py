@@ -6,8 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from trunkline.cli.terminal.commands import _chosen, _chosen_grants, _model
-from trunkline.core.agent import Change
+from trunkline.cli.terminal.commands import COMMANDS, _chosen, _model, arguments
+from trunkline.cli.terminal.helping import GROUPS, grouped
+from trunkline.cli.terminal.paint import Painter
+from trunkline.cli.terminal.permissions import chosen
+from trunkline.core.agent import Capabilities, Change
 from trunkline.core.faults import ConfigError, SessionNotFound
 from trunkline.core.grants import Grant
 
@@ -15,19 +18,19 @@ GRANTS = (Grant("edit"), Grant("exec"))
 
 
 def test_a_grant_is_chosen_by_its_number() -> None:
-    assert _chosen_grants("revoke 2", GRANTS) == GRANTS[1:]
-    assert _chosen_grants("revoke all", GRANTS) == GRANTS
+    assert chosen("revoke 2", GRANTS) == GRANTS[1:]
+    assert chosen("revoke all", GRANTS) == GRANTS
 
 
 @pytest.mark.parametrize("which", ["0", "3", "-1", "9" * 5000, "\u0662", "x", ""])
 def test_a_number_that_no_grant_has_takes_nothing_back(which: str) -> None:
     with pytest.raises(ConfigError):
-        _chosen_grants(f"revoke {which}", GRANTS)
+        chosen(f"revoke {which}", GRANTS)
 
 
 @pytest.mark.parametrize("which", ["0", "1", "9" * 5000])
 def test_a_number_that_no_session_has_is_told(which: str) -> None:
-    with pytest.raises(SessionNotFound):
+    with pytest.raises(SessionNotFound, match="/sessions lists those there are"):
         _chosen(which, "/nowhere")
 
 
@@ -72,3 +75,30 @@ async def test_a_model_that_is_listed_under_its_name_or_a_dated_one_is_taken_wit
 
 async def test_where_no_models_are_known_any_is_taken_without_a_word() -> None:
     assert not await changed(Models(), "anything")
+
+
+def test_help_has_every_command_once_and_in_its_group() -> None:
+    ours = {name: (f"/{name}", words) for name, (_, words, _) in COMMANDS.items()}
+    theirs = {name: (f"/{name}", "theirs") for name in ("undo", "mine", "evil\x1b[31m")}
+    painter = Painter(lambda: 100, color_system=None)
+    shown = painter.lines(grouped({**theirs, **ours}, [("Tab", "sends")]))
+    words = [line.split()[0] for line in shown if line.startswith("  /")]
+    assert sorted(words) == sorted({f"/{name}" for name in (*ours, "mine", r"evil\x1b[31m")} - {"/quit"} | {"/undo"})
+    titles = [line for line in shown if line and not line.startswith(" ")]
+    known = [*GROUPS, "Your own commands and skills, or the agent's", "Keys"]
+    assert titles == [title for title in known if title in titles]
+    assert "\x1b" not in "".join(shown)
+    below = shown[shown.index("Work") :]
+    assert next(line for line in below if "/undo" in line).split() == ["/undo", "theirs"]
+    assert shown.index(next(line for line in shown if "/mine" in line)) > shown.index("Work")
+
+
+def test_what_can_follow_a_command_is_offered() -> None:
+    chat = cast(Any, Models("big-1", "small-1"))
+    chat.capabilities = Capabilities(effort_levels=("low", "high"))
+    chat.known_models = lambda: ["big-1"]
+    assert list(arguments(chat, "/model")) == ["big-1"]
+    assert list(arguments(chat, "/effort")) == ["low", "high", "default"]
+    assert list(arguments(chat, "/mode")) == ["default", "auto_edit", "plan", "yolo"]
+    assert "kill " in arguments(chat, "/bashes")
+    assert list(arguments(chat, "/nothing")) == []

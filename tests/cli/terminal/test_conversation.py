@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
 from collections import deque
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from tests.cli.terminal.chat_terminal import CTRL_C, CTRL_D, ENTER, ESCAPE, PROMPT, SHIFT_TAB, ChatTerminal
+from trunkline.agents.coder.extending import memory
 from trunkline.base import paths
 from trunkline.cli import shelf
 from trunkline.cli.chat_session import ChatOptions, TerminalSession
 from trunkline.cli.talk_voice import TerminalVoice
+from trunkline.cli.terminal import commands
 from trunkline.cli.terminal.conversation import TerminalConversation, on_terminal
 from trunkline.core.events import Envelope, ToolCancelled, TurnEnded, UserMessage
+from trunkline.core.session import Session
 
 pytestmark = pytest.mark.process
 
@@ -175,7 +181,9 @@ def test_always_releases_the_other_calls_that_wait(chat_arguments: list[str]) ->
         chat.say("both edits")
         chat.sees("? Write a.txt", "(1 more wait)", "every `edit` tool")
         chat.type("a")
-        chat.sees("from now on: every `edit` tool (see /grants)", "a is written", "b is written", "Both are done.")
+        chat.sees(
+            "from now on: every `edit` tool (`Edit`) (see /grants)", "a is written", "b is written", "Both are done."
+        )
         chat.say("both edits again")
         chat.until(lambda: chat.terminal.screen.count("Both are done.") == 2)
 
@@ -183,17 +191,17 @@ def test_always_releases_the_other_calls_that_wait(chat_arguments: list[str]) ->
 def test_a_grant_for_a_command_is_for_its_first_words_and_can_be_taken_back(chat_arguments: list[str]) -> None:
     with ChatTerminal(*chat_arguments, rows=60) as chat:
         chat.say("git twice")
-        chat.sees("? Bash git status --short", "`git status --short` with other words", "(2 more wait)")
+        chat.sees("? Bash git status --short", "`Bash(git status --short:./**)`", "(2 more wait)")
         chat.type("a")
         # The second is covered; the third could hold anything.
-        chat.sees("? Bash git status; rm -rf x", "exactly `git status; rm -rf x`")
+        chat.sees("? Bash git status; rm -rf x", "`Bash(git status; rm -rf x)`")
         chat.type("n" + ENTER)
         chat.say("/grants")
-        chat.sees("Read, Grep, Glob", "`git status --short` with other words", "/grants revoke NUMBER")
+        chat.sees("Read, Grep, Glob", "`Bash(git status --short:./**)`", "/grants revoke NUMBER")
         chat.say("/grants revoke 2")
         chat.sees("There is no grant 2.")
         chat.say("/grants revoke 1")
-        chat.sees("Taken back: `git status --short` with other words or files of this directory.")
+        chat.sees("Taken back: `Bash(git status --short:./**)`.")
         chat.say("/grants")
         chat.sees("Nothing was granted in this session.")
         chat.say("git twice")
@@ -205,7 +213,7 @@ def test_on_a_screen_that_is_too_small_for_it_both_ends_of_what_is_asked_about_a
 ) -> None:
     with ChatTerminal(*chat_arguments, rows=12) as chat:
         chat.say("write much")
-        chat.sees("? Write much.txt", "line 299", "rows are not shown ...]", "Allow?", "v  view all")
+        chat.sees("? Write much.txt", "line 299", "characters are not shown ...]", "Allow?", "v  view all")
         chat.type("v")
         chat.until(lambda: "line 150" in "\n".join(chat.terminal.history) and "view all" not in chat.last_line)
         chat.type("y")
@@ -327,11 +335,40 @@ def test_a_session_is_resumed_with_its_last_turn_in_sight(chat_arguments: list[s
 
 
 def test_help_lists_the_commands_of_the_coding_agent_and_a_slip_leads_there(tmp_path: Path) -> None:
-    with ChatTerminal("--provider", "mock", "--workspace", str(tmp_path), rows=40) as chat:
+    with ChatTerminal("--provider", "mock", "--workspace", str(tmp_path), rows=70) as chat:
         chat.say("/help")
         chat.sees("/resume [ID]", "/context", "how full the model's window is")
         chat.say("/contxt")
         chat.sees("There is no command `/contxt`. Did you mean `/context`?", "/help lists those")
+
+
+def test_a_line_with_a_number_sign_is_remembered_and_the_memory_opens_in_the_editor(tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\necho '- by hand: use spaces' >> \"$1\"\n")
+    editor.chmod(0o755)
+    with ChatTerminal("--provider", "mock", "--workspace", str(tmp_path), rows=40, EDITOR=str(editor)) as chat:
+        chat.say("# we use tabs")
+        chat.sees("Remembered:", "we use tabs")
+        chat.say("/memory")
+        chat.sees("MEMORY.md", "we use tabs", "by hand: use spaces")
+        chat.say("#12 is a number")
+        chat.sees("#12 is a number")
+    kept = Path(memory.file(str(tmp_path))).read_text()
+    assert re.fullmatch(r"- \d{4}-\d\d-\d\d: we use tabs\n- by hand: use spaces\n", kept)
+
+
+def test_skills_and_commands_of_ones_own_are_listed_completed_and_called(tmp_path: Path) -> None:
+    commands = tmp_path / ".trunkline/commands"
+    commands.mkdir(parents=True)
+    (commands / "greet.md").write_text("---\ndescription: greets somebody\n---\nSay hello to $ARGUMENTS.\n")
+    with ChatTerminal("--provider", "mock", "--workspace", str(tmp_path), rows=50) as chat:
+        chat.wait_for_prompt()
+        chat.type("/gre")
+        chat.sees("/greet", "greets somebody")
+        chat.type(f"et Ada{ENTER}")
+        chat.sees("Say hello to Ada.")
+        chat.say("/help")
+        chat.sees("/greet", "greets somebody", "/output-style")
 
 
 def test_commands_are_ours_and_unknown_ones_the_agents(chat_arguments: list[str]) -> None:
@@ -341,9 +378,11 @@ def test_commands_are_ours_and_unknown_ones_the_agents(chat_arguments: list[str]
         chat.say("/mode nonsense")
         chat.sees("There is no approval mode `nonsense`")
         chat.say("/mode yolo")
-        chat.sees("The approval mode is `yolo` now.", f"yolo {PROMPT}")
+        chat.sees("The approval mode is `yolo` now: the agent acts unasked.", f"yolo (acts unasked) {PROMPT}")
+        # In red.
+        assert "\x1b[0;31;1myolo (acts unasked)" in chat.raw
         chat.say("/mode")
-        chat.sees("The approval mode is `yolo`; there are")
+        chat.sees("The approval mode is `yolo`; there are default, auto_edit, plan, yolo.")
         chat.say("/thinking maybe")
         chat.sees("`/thinking maybe` was not understood.")
         chat.say("/thinking")
@@ -353,7 +392,7 @@ def test_commands_are_ours_and_unknown_ones_the_agents(chat_arguments: list[str]
         chat.say("/model other")
         chat.sees("The model is `other` now.")
         chat.say("/usage")
-        chat.sees("In total (0 turns)")
+        chat.sees("In total (0 turns, commands included)")
         chat.say("/resume nothing-like-it")
         chat.sees("Session 'nothing-like-it' not found")
         chat.say("/compact")
@@ -580,6 +619,7 @@ async def test_what_is_said_aloud_is_no_command_and_names_no_file(monkeypatch: p
     chat._options, chat._leaving, chat.workspace = ChatOptions(quiet=True), False, "/"
     chat._talk = TerminalSession.__new__(TerminalSession)
     chat._talk._remote = None
+    chat._talk.session = cast(Session, SimpleNamespace(turn=0))
     _, chat.view = on_terminal()
     await chat.run()
     assert answered == [UserMessage("/mode yolo"), UserMessage("read @/etc/passwd"), UserMessage("/exit")]
@@ -592,3 +632,18 @@ async def test_what_was_said_is_answered_before_what_was_typed_meanwhile() -> No
     _, chat.view = on_terminal()
     chat._voice.spoken("said")
     assert [await chat._next(), await chat._next()] == [("said", True), ("typed", False)]
+
+
+async def test_who_is_to_end_ends_also_when_a_command_ends_in_the_same_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    notes: list[str] = []
+    talk: Any = SimpleNamespace(view=SimpleNamespace(note=notes.append), _screen=SimpleNamespace(frame=lambda: None))
+    ours = asyncio.ensure_future(TerminalConversation._command(talk, "/status"))
+
+    async def end_both(talk: object, text: str) -> str:
+        ours.cancel()
+        return ""
+
+    monkeypatch.setattr(commands, "run", end_both)
+    await asyncio.wait({ours})
+    assert ours.cancelled()
+    assert notes == []

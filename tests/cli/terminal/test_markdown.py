@@ -115,3 +115,16 @@ def test_a_long_table_is_committed_when_it_is_complete() -> None:
 def test_a_line_that_ends_is_a_line_on_the_terminal() -> None:
     shown = plain().lines(Markdown("roses are red\nviolets are blue"))
     assert [line.rstrip() for line in shown] == ["roses are red", "violets are blue"]
+
+
+@pytest.mark.parametrize("text", ["42.", "3)", "-", "*", "+", "#", ">", "> 42.", "```", "- -"])
+def test_a_mark_with_nothing_behind_it_is_shown_as_it_is(text: str) -> None:
+    for said in (text, f"The answer:\n\n{text}"):
+        view = AnswerView(plain())
+        view.feed(said)
+        assert [line for piece in view.close() for line in piece.lines][-1] == text
+
+
+def test_an_item_without_words_keeps_its_number_and_its_bullet() -> None:
+    assert plain().lines(Markdown("1. a\n2.\n3. c"))[1:] == [" 1. a", " 2.", " 3. c"]
+    assert plain().lines(Markdown("- a\n-\n- c"))[1:] == [" \u2022 a", " \u2022", " \u2022 c"]

@@ -14,12 +14,13 @@ from prompt_toolkit.output import DummyOutput
 
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.cli.terminal import prompt
-from trunkline.cli.terminal.prompt import ChatCompleter, InputPrompt
+from trunkline.cli.terminal.prompt import ChatCompleter, InputPrompt, standing
+from trunkline.core.agent import Capabilities
 
 
 def offered(text: str, workspace: Path) -> list[str]:
     commands = [("help", "lists"), ("mode", "changes")]
-    completer = ChatCompleter(commands, lambda command: [f"{command[1:]}-1"], str(workspace))
+    completer = ChatCompleter(lambda: commands, lambda command: [f"{command[1:]}-1"], str(workspace))
     return [found.text for found in completer.get_completions(Document(text), CompleteEvent())]
 
 
@@ -57,7 +58,20 @@ def test_a_history_that_grew_too_long_loses_its_older_half(tmp_path: Path) -> No
 
 async def test_colours_in_what_is_pasted_are_left_out_and_fail_nothing(tmp_path: Path) -> None:
     with create_pipe_input() as keyboard, create_app_session(keyboard, DummyOutput()):
-        reads = InputPrompt([], lambda command: [], str(tmp_path), mode=lambda: "default", on_mode=lambda: None)
+        reads = InputPrompt(list, lambda command: [], str(tmp_path), mode=lambda: "default", on_mode=lambda: None)
         keyboard.send_text("a\x1b[31mb\x1b[0m\x1b[<0;1;1Mc\r")
         async with asyncio.timeout(PATIENCE_SECONDS):
             assert await reads.read() == "abc"
+
+
+def test_a_sandbox_is_said_before_the_mode() -> None:
+    walled = Capabilities(sandbox=True)
+    assert standing("default", walled) == "sandbox"
+    assert standing("plan", walled) == "sandbox plan"
+    assert standing("default", Capabilities()) == ""
+    assert standing("plan", Capabilities()) == "plan"
+
+
+def test_a_mode_in_which_nobody_is_asked_says_so() -> None:
+    assert standing("yolo", Capabilities(sandbox=True)) == "sandbox yolo (acts unasked)"
+    assert standing("yolo", Capabilities()) == "yolo (acts unasked)"

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import pty
+import queue
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.cli.terminal.emulator import Emulator
+from tests.cli.terminal.test_pasting import png
 from tests.support.patience import PATIENCE_SECONDS
+from trunkline.base import browser
 from trunkline.cli.chat_session import ChatOptions, EventQueue, TerminalSession, opening
 from trunkline.cli.terminal import turn as turns
 from trunkline.cli.terminal.paint import PROMPT, Painter
@@ -105,7 +109,7 @@ async def test_what_is_typed_across_the_appearance_of_a_question_is_no_answer_to
     assert "allowed" not in terminal.seen
     turn.stop()
     assert (await running).outcome == "cancelled"
-    assert turn.typed.text == "yes, yay"
+    assert turn.ahead.text == "yes, yay"
     await talk.close()
 
 
@@ -181,7 +185,7 @@ async def test_the_keys_for_a_new_line_begin_one_during_an_answer_too(
     await terminal.sees(lambda seen: f"{PROMPT} one ⏎ two" in seen)
     terminal.type("\r")
     await terminal.sees(lambda seen: "next: one ⏎ two" in seen)
-    assert list(turn.queue) == ["one\ntwo"]
+    assert list(turn.ahead.queue) == ["one\ntwo"]
     turn.stop()
     await running
     await talk.close()
@@ -199,4 +203,133 @@ async def test_ctrl_d_leaves_during_an_answer_and_at_a_question(
     terminal.type("\x04")
     assert (await asyncio.wait_for(running, PATIENCE_SECONDS)).outcome == "cancelled"
     assert turn.gone
+    await talk.close()
+
+
+@pytest.mark.parametrize("keys", ["in French", "@note.txt helps"])
+async def test_tab_sends_what_was_typed_into_the_answer(terminal: FakeTerminal, tmp_path: Path, keys: str) -> None:
+    (tmp_path / "note.txt").write_text("x")
+    told: list[UserMessage] = []
+    inbox = EventQueue()
+    talk = await opened(tmp_path, inbox, HANGING)
+
+    def steer(message: UserMessage) -> bool:
+        told.append(message)
+        return True
+
+    talk.session.steer = steer  # type: ignore[method-assign]  # of an agent that can be steered
+    turn = turn_of(talk, inbox, terminal, tmp_path)
+    running = asyncio.create_task(turn.run(UserMessage("go")))
+    await terminal.sees(lambda seen: "Once upon a time." in seen)
+    terminal.type(f"\t{keys}\t")
+    await terminal.sees(lambda seen: f"{PROMPT} {keys}" in seen and bool(told))
+    assert [message.text for message in told] == [keys]
+    assert [len(message.files) for message in told] == [int(keys.startswith("@"))]
+    assert (turn.ahead.text, list(turn.ahead.queue)) == ("", [])
+    turn.stop()
+    await running
+    await talk.close()
+
+
+async def test_what_is_pasted_during_an_answer_is_folded_and_sent_as_what_it_is(
+    terminal: FakeTerminal, tmp_path: Path
+) -> None:
+    shot = tmp_path / "shot.png"
+    shot.write_bytes(png(640, 480))
+    lines, told = "line\n" * 30, deque[UserMessage]()
+    inbox = EventQueue()
+    talk = await opened(tmp_path, inbox, HANGING)
+
+    def steer(message: UserMessage) -> bool:
+        told.append(message)
+        return True
+
+    talk.session.steer = steer  # type: ignore[method-assign]  # of an agent that can be steered
+    turn = turn_of(talk, inbox, terminal, tmp_path)
+    running = asyncio.create_task(turn.run(UserMessage("go")))
+    await terminal.sees(lambda seen: "Once upon a time." in seen)
+    terminal.type(f"see \x1b[200~{shot}\x1b[201~\x1b[200~{lines}\x1b[201~")
+    await terminal.sees(lambda seen: f"{PROMPT} see [image #1 640x480] [pasted #2 30 lines]" in seen)
+    terminal.type("\t")
+    await terminal.sees(lambda seen: bool(told))
+    assert list(told) == [UserMessage(f"see [image #1 640x480] {lines}", (str(shot),))]
+    # There is no clipboard here, and nothing waits for one.
+    terminal.type("\x16")
+    await terminal.sees(lambda seen: "clipboard" in seen)
+    turn.stop()
+    await running
+    await talk.close()
+
+
+async def test_what_is_queued_is_shown_and_can_be_taken_back_and_the_keys_are_told(
+    terminal: FakeTerminal, tmp_path: Path
+) -> None:
+    inbox = EventQueue()
+    talk = await opened(tmp_path, inbox, HANGING)
+    turn = turn_of(talk, inbox, terminal, tmp_path)
+    running = asyncio.create_task(turn.run(UserMessage("go")))
+    await terminal.sees(lambda seen: f"\n{PROMPT} type ahead: Enter queues" in seen)
+    # This agent reads nothing before the end of its turn.
+    assert "Tab" not in terminal.seen
+    terminal.type("one")
+    await terminal.sees(lambda seen: "Enter queues it · Esc clears" in seen)
+    terminal.type("\rtwo\r")
+    await terminal.sees(lambda seen: "next: one" in seen and "next: two" in seen and "takes it back" in seen)
+    terminal.type("\x1b[A")
+    await terminal.sees(lambda seen: f"{PROMPT} two" in seen)
+    assert (turn.ahead.text, list(turn.ahead.queue)) == ("two", ["one"])
+    # With something in the line it stays where it is.
+    terminal.type("\x1b[A!")
+    await terminal.sees(lambda seen: f"{PROMPT} two!" in seen)
+    assert list(turn.ahead.queue) == ["one"]
+    turn.stop()
+    await running
+    await talk.close()
+
+
+@pytest.mark.parametrize("keys", ["in French", "/context"])
+async def test_tab_is_enter_where_the_agent_cannot_be_steered_and_for_commands(
+    terminal: FakeTerminal, tmp_path: Path, keys: str
+) -> None:
+    inbox = EventQueue()
+    talk = await opened(tmp_path, inbox, HANGING)
+    if keys.startswith("/"):
+        talk.session.steer = lambda message: True  # type: ignore[method-assign]  # of an agent that can be steered
+    turn = turn_of(talk, inbox, terminal, tmp_path)
+    running = asyncio.create_task(turn.run(UserMessage("go")))
+    await terminal.sees(lambda seen: "Once upon a time." in seen)
+    terminal.type(f"{keys}\t")
+    await terminal.sees(lambda seen: f"next: {keys}" in seen)
+    assert list(turn.ahead.queue) == [keys]
+    turn.stop()
+    await running
+    await talk.close()
+
+
+LOGIN = "https://auth.example.org/authorize?" + "a" * 200
+LOGS_IN = f"""
+turns:
+  - steps:
+      - notice: "Open this:\\n{LOGIN}"
+      - extension: {{kind: mcp_login, data: {{name: web, url: "{LOGIN}"}}}}
+  - steps:
+      - extension: {{kind: mcp_login, data: {{name: web, url: "https://evil.example.org/"}}}}
+"""
+
+
+async def test_a_browser_is_opened_for_whoever_has_asked_for_a_login_and_for_nobody_else(
+    terminal: FakeTerminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: queue.Queue[str] = queue.Queue()
+    monkeypatch.setattr(browser, "show", shown.put)
+    inbox = EventQueue()
+    talk = await opened(tmp_path, inbox, LOGS_IN)
+    for text in ("/mcp login web", "Hello."):
+        turn = TerminalTurn(
+            talk.session, inbox, terminal.screen, terminal.view, workspace=str(tmp_path), keyboard=terminal.keyboard
+        )
+        end = await asyncio.wait_for(turn.run(UserMessage(text)), PATIENCE_SECONDS)
+        assert end.outcome == "success"
+    assert await asyncio.to_thread(shown.get, timeout=PATIENCE_SECONDS) == LOGIN
+    assert shown.empty()
     await talk.close()

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import pytest
 from rich.text import Text
 
 from tests.cli.terminal.emulator import Emulator
+from trunkline.cli.terminal.calls_view import DIFF_LINES
 from trunkline.cli.terminal.paint import Painter
 from trunkline.cli.terminal.screen import Screen
-from trunkline.cli.terminal.view import DIFF_LINES, View
+from trunkline.cli.terminal.thoughts import ThoughtView
+from trunkline.cli.terminal.view import View
 from trunkline.core.events import (
     Audio,
     Event,
     Extension,
     Failed,
     Notice,
-    Plan,
-    PlanEntry,
     Progress,
     TextDelta,
     ThinkingDelta,
     ToolCancelled,
     ToolFinished,
     ToolJudged,
+    ToolRequested,
     ToolStarted,
     TurnEnded,
     TurnStarted,
@@ -57,11 +59,15 @@ def test_a_spinner_tells_how_long_it_takes_and_what_goes_on() -> None:
     assert stage.show(TextDelta("Done."), TurnEnded("success")) == ["Done."]
 
 
-def test_a_tool_is_one_live_line_while_it_runs_and_then_its_result() -> None:
+def test_a_tool_is_live_while_it_runs_and_then_its_result() -> None:
     stage = Stage()
     stage.show(START, BASH, ToolStarted("c1", "Bash"))
     stage.now += 3
-    assert stage.show(Progress("still building", "c1")) == ["● Bash make · 3 s · still building"]
+    assert stage.show(Progress("building", "c1")) == [
+        "● Bash make · 3 s",
+        "  │ building",
+        "⠹ working · 3 s · Esc stops",
+    ]
     shown = stage.show(ToolFinished("c1", "Bash", "success", "one\ntwo\n"), TurnEnded("success"))
     assert shown == ["● Bash make · 3 s", "  └ one", "    two"]
 
@@ -72,7 +78,7 @@ def test_a_long_result_and_a_failed_one_say_what_is_hidden() -> None:
     shown = stage.show(BASH, ToolStarted("c1", "Bash"), ToolFinished("c1", "Bash", "success", output))
     assert shown[-1] == "    … 16 more lines"
     shown = stage.show(ToolStarted("c2", "Bash"), ToolFinished("c2", "Bash", "error", output), TurnEnded("error"))
-    assert shown[7:9] == ["    … 10 more lines", "  └ 10"]
+    assert shown[7:9] == ["  └ … 10 more lines", "    10"]
 
 
 def test_a_change_is_shown_as_far_as_anybody_reads() -> None:
@@ -88,7 +94,14 @@ def test_a_change_is_shown_as_far_as_anybody_reads() -> None:
 def test_a_tool_that_was_stopped_says_so() -> None:
     stage = Stage()
     shown = stage.show(BASH, ToolStarted("c1", "Bash"), ToolCancelled("c1", "Stopped by user"), TurnEnded("cancelled"))
-    assert shown == ["✗ Bash make", "  Stopped by user"]
+    assert shown == ["✗ Bash make · 0.0 s · Stopped by user"]
+
+
+def test_what_ran_for_two_seconds_did_so_although_its_start_was_seen_late() -> None:
+    stage = Stage()
+    stage.show(BASH, ToolStarted("c1", "Bash"))
+    stage.now += 1.97
+    assert stage.show(ToolFinished("c1", "Bash", "success", "x"))[0] == "● Bash make · 2 s"
 
 
 def test_thinking_is_folded_to_a_line_when_it_is_over_unless_all_of_it_is_wanted() -> None:
@@ -125,8 +138,6 @@ def test_everything_else_is_a_line_of_its_own() -> None:
     stage = Stage()
     shown = stage.show(
         Notice("For display only."),
-        Plan((PlanEntry("Look", status="completed"), PlanEntry("Write"))),
-        Plan(),
         Failed("provider", "Rate limit exceeded", retryable=True),
         Extension("commands", {"commands": []}),
         Extension("demo", {"any": "thing"}),
@@ -136,15 +147,20 @@ def test_everything_else_is_a_line_of_its_own() -> None:
     )
     assert shown == [
         "For display only.",
-        "Plan:",
-        "[x] Look",
-        "[ ] Write",
-        "There is no plan any more.",
         "✗ Rate limit exceeded (worth another try)",
         "demo: {'any': 'thing'}",
         "[tools: tool_call] tool_name=open",
     ]
     assert stage.view.sound_seconds == 2 / 16000
+
+
+@pytest.mark.parametrize(
+    ("tools", "told"), [(("add", "sub"), "add, sub"), ((), "no tools"), (tuple(map(str, range(41))), "41 tools")]
+)
+def test_a_server_that_is_connected_is_told_in_words(tools: tuple[str, ...], told: str) -> None:
+    assert Stage().show(Extension("mcp_ready", {"name": "web", "tools": tools})) == [
+        f"MCP server `web` is connected: {told}."
+    ]
 
 
 def test_the_way_through_a_graph_is_shown_to_whoever_wants_it() -> None:
@@ -155,8 +171,42 @@ def test_the_way_through_a_graph_is_shown_to_whoever_wants_it() -> None:
     assert stage.show(way) == ["(guard triggered; 1 ms)"]
 
 
+def test_an_address_in_a_notice_is_left_for_the_terminal_to_break() -> None:
+    written: list[str] = []
+    screen = Screen(written.append, lambda: (20, 24))
+    address = f"https://auth.example.org/{'a' * 50}"
+    View(screen, Painter(lambda: 20, color_system=None)).note(f"Open this now, please:\n{address}\nThat is all.")
+    screen.frame()
+    assert f"\n{address}\n" in "".join(written).replace("\r", "")
+
+
 def test_a_line_to_copy_is_not_broken_and_others_are_cut() -> None:
     stage = Stage(columns=20)
     stage.view.unbroken(Text("a" * 50))
     assert stage.show() == ["a" * 20, "a" * 20, "a" * 10]
     assert stage.view.line("b" * 50) == "b" * 18 + "…"
+
+
+def test_a_change_is_shown_although_one_of_the_same_id_was_shown_in_another_turn() -> None:
+    stage = Stage()
+    stage.show(START)
+    request = ToolRequested("c1", "Edit", "edit", {"file_path": "a"})
+    stage.view.calls.put_asked(request, ["? Edit a"], is_change=True)
+    changed = ToolFinished("c1", "Edit", "success", "--- a\n+++ b\n@@ -1 +1 @@\n-one\n+two\n", "diff")
+    assert not any("two" in line for line in stage.show(changed))
+    assert any("two" in line for line in stage.show(TurnEnded("success"), START, changed))
+
+
+def test_of_a_long_thought_only_the_end_is_painted() -> None:
+    thought = "".join(f"{number} is a number, and the next one is larger. " for number in range(5000))
+    stage = Stage()
+    live = stage.show(START, ThinkingDelta(thought))
+    shown = " ".join(live[-5:-2])
+    assert shown.endswith("4999 is a number, and the next one is larger.")
+    assert len(shown) > 2 * 50
+    view = ThoughtView(0.0)
+    view.feed(thought)
+    end = view.end(180)
+    assert end is not None
+    assert len(end.plain) < 3000
+    assert thought.strip().endswith(end.plain)

@@ -1,4 +1,4 @@
-"""Agents over HTTP: how they do, and what they have used."""
+"""Agents over HTTP: how they do."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ import pytest
 
 from tests.exchange.api_world import world
 from tests.support.exchange_world import SECRET
-from tests.support.loop import until
 from trunkline.core.agent import Agent
-from trunkline.core.events import TurnEnded
 from trunkline.core.faults import ConfigError
-from trunkline.core.usage import Usage
 from trunkline.exchange.api import agents
 
 
@@ -72,27 +69,3 @@ async def test_one_that_takes_long_to_make_does_not_hold_up_the_list(
         found = {agent["name"]: agent for agent in (await net.get("/api/agents")).json()["agents"]}
         assert (found["echo"]["healthy"], found["echo"]["capabilities"]) == (True, {})
         assert not [task for task in asyncio.all_tasks() if task.get_name() == "make echo"]
-
-
-async def test_usage_is_told_as_soon_as_the_turn_has_been_shown_to_end(tmp_path: Path) -> None:
-    async with world(tmp_path) as net:
-        id = await net.session()
-        reader = net.read(id)
-        await net.say(id, who="talker")
-        await until(lambda: net.fake.busy)
-        net.fake.say(TurnEnded("success", Usage(3, 4)))
-        await until(lambda: "turn_ended" in reader.kinds)
-        (row,) = (await net.get("/api/usage")).json()["usage"]
-        assert {name: row[name] for name in ("agent", "turns", "input_tokens", "output_tokens")} == {
-            "agent": "fake", "turns": 1, "input_tokens": 3, "output_tokens": 4,
-        }  # fmt: skip
-        (row,) = (await net.get("/api/usage?by=person")).json()["usage"]
-        assert (row["person"], row["turns"]) == ("talker", 1)
-        (row,) = (await net.get("/api/usage?by=day")).json()["usage"]
-        assert row["day"] == "2026-02-18"
-
-
-@pytest.mark.parametrize("by", ["colour", "agent; DROP TABLE usage", "micro_usd"])
-async def test_usage_by_anything_else_is_refused(tmp_path: Path, by: str) -> None:
-    async with world(tmp_path) as net:
-        assert (await net.get("/api/usage", params={"by": by})).status_code == 400

@@ -30,6 +30,21 @@ async def test_it_describes_every_route_that_it_has(tmp_path: Path) -> None:
         assert described == {(endpoint.method, endpoint.path) for endpoint in all_endpoints()}
 
 
+async def test_no_browser_takes_an_answer_for_something_else(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        session = await net.session()
+        for path, who, status in (
+            ("/livez", None, 200), ("/api/openapi.json", "observer", 200), ("/api/agents", "observer", 200),
+            (f"/api/sessions/{session}/export?format=html", "observer", 200), ("/static/ground.css", None, 200),
+            ("/v1/models", "observer", 200), ("/api/agents", None, 401), ("/v1/models", None, 401),
+            ("/api/settings", "observer", 403), ("/api/nowhere", "observer", 404), ("/api/reload", "admin", 405),
+        ):  # fmt: skip
+            found = await net.get(path, who)
+            assert (found.status_code, found.headers.get("x-content-type-options")) == (status, "nosniff"), path
+        foreign = await net.get("/livez", headers={"host": "evil.example"})
+        assert (foreign.status_code, foreign.headers.get("x-content-type-options")) == (403, "nosniff")
+
+
 async def test_the_socket_and_the_address_share_their_streams(tmp_path: Path) -> None:
     async with world(tmp_path) as net:
         own = application(net.exchange, local=True, streams=net.app.state.streams)
@@ -111,6 +126,7 @@ async def test_what_is_no_request_at_all_is_refused_in_the_same_form(tmp_path: P
             head, _, body = (await reader.read()).partition(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 400 ")
             assert json.loads(body)["error"]["code"] == "bad_request"
+            assert b"X-Content-Type-Options: nosniff" in head.split(b"\r\n")
             writer.close()
             stop.set()
             await serving

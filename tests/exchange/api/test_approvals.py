@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.exchange.api_world import World, world
+from tests.exchange.api_world import World, token, world
 from tests.support.loop import until
+from trunkline.base import log_context
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.events import ToolRequested, TurnEnded
 from trunkline.core.faults import ConfigError
-from trunkline.exchange.switchboard import CANNOT_CONTINUE
+from trunkline.exchange.browsers import forgery_token
+from trunkline.exchange.session_opening import CANNOT_CONTINUE
 
 REQUEST = ToolRequested("c1", "Bash", "exec", {"command": "ls"}, "List files")
 
@@ -181,3 +183,108 @@ async def test_an_approval_that_is_not_there_is_404_and_a_state_that_is_none_400
         assert (await net.get("/api/approvals/none")).status_code == 404
         assert (await net.post("/api/approvals/none", {"decision": "approve"})).status_code == 404
         assert (await net.get("/api/approvals?state=lost")).status_code == 400
+
+
+async def test_an_answer_is_kept_with_the_wire_that_it_came_by(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        _, approval = await asked(net)
+        assert approval["wire"] is None
+        found = await net.post(f"/api/approvals/{approval['id']}", {"decision": "approve"})
+        assert (found.json()["decided_by"], found.json()["wire"]) == ("admin", "http")
+
+        _, approval = await asked(net)
+        secret = await net.exchange.browsers.by_token(token("approver"))
+        assert secret is not None
+        own = {"cookie": f"trunkline-4400={secret}", "x-trunkline-page": forgery_token(secret)}
+        path = f"/api/approvals/{approval['id']}"
+        found = await net.post(path, {"decision": "deny", "reason": "No."}, None, headers=own)
+        assert (found.json()["decided_by"], found.json()["wire"]) == ("approver", "console")
+
+        id, approval = await asked(net)
+        live = await net.exchange.switchboard.find(id)
+        with log_context.about(wire="telegram"):
+            live.session.answer("c1", Deny("Not here."), "telegram:1")
+        await live.written()
+        found = (await net.get(f"/api/approvals/{approval['id']}")).json()
+        assert [found[name] for name in ("state", "decided_by", "wire", "reason")] == [
+            "denied", "telegram:1", "telegram", "Not here.",
+        ]  # fmt: skip
+
+
+async def several(net: World, *requests: ToolRequested) -> list[str]:
+    """The ids of approvals that wait, each in a session of its own."""
+    found = []
+    for request in requests:
+        id = await net.session()
+        await net.say(id)
+        await until(lambda: net.fake.busy)
+        net.fake.say(request)
+        await until(lambda id=id: net.exchange.switchboard.live(id).session.waiting)  # type: ignore[misc,union-attr]
+        (approval,) = (await net.get(f"/api/approvals?session={id}")).json()["approvals"]
+        found.append(approval["id"])
+    return found
+
+
+async def test_filters_give_those_of_which_all_is_true(tmp_path: Path) -> None:
+    edit = ToolRequested("c2", "Edit", "edit", {"file_path": "a"}, "Edit a")
+    async with world(tmp_path) as net:
+        one, two, three = await several(net, REQUEST, edit, REQUEST)
+        await net.post(f"/api/approvals/{three}", {"decision": "approve"}, "approver")
+        await net.post(f"/api/approvals/{one}", {"decision": "deny"}, "admin")
+
+        async def listed(query: str) -> list[str]:
+            answer = await net.get(f"/api/approvals?{query}", "observer")
+            assert answer.status_code == 200, answer.text
+            return [each["id"] for each in answer.json()["approvals"]]
+
+        assert await listed("") == [one, two, three]
+        assert await listed("tool=Edit") == await listed("category=edit") == await listed("state=pending") == [two]
+        assert await listed("agent=fake") == [one, two, three]
+        assert await listed("agent=other") == []
+        assert await listed("by=approver") == [three]
+        # In the order in which they were decided.
+        assert await listed("state=decided") == [three, one]
+        assert await listed(f"state=decided&before={one}") == [three]
+        assert await listed("state=decided&limit=1") == [one]
+        assert await listed("limit=2") == [two, three]
+        assert await listed(f"limit=1&before={two}") == [one]
+        for query, status in (
+            ("state=open", 400), ("category=all", 400), ("limit=0", 400), ("limit=1001", 400), ("before=none", 404),
+        ):  # fmt: skip
+            assert (await net.get(f"/api/approvals?{query}")).status_code == status, query
+
+
+async def test_several_are_denied_at_once_and_each_says_what_came_of_it(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        one, two = await several(net, REQUEST, REQUEST)
+        await net.post(f"/api/approvals/{one}", {"decision": "approve"}, "admin")
+        body = {"ids": [one, two, "none", two], "reason": "We are closed."}
+        found = (await net.post("/api/approvals/deny", body, "approver")).json()["approvals"]
+        assert [(each["id"], each["state"], each["decided_by"]) for each in found] == [
+            (one, "approved", "admin"), (two, "denied", "approver"), ("none", None, None),
+        ]  # fmt: skip
+        assert [each["error"] for each in found] == [
+            "It was approved already, by admin.", None, "There is no approval `none` here.",
+        ]  # fmt: skip
+        assert net.fake.decisions == [("c1", Approve()), ("c1", Deny("We are closed."))]
+        assert (await net.get(f"/api/approvals/{two}")).json()["reason"] == "We are closed."
+
+
+async def test_how_many_can_be_denied_at_once_and_by_whom(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        for count, status in ((0, 400), (1, 200), (200, 200), (201, 400)):
+            body = {"ids": [f"n{number}" for number in range(count)]}
+            assert (await net.post("/api/approvals/deny", body, "approver")).status_code == status, count
+        too_long = {"ids": ["a"], "reason": "x" * 10_001}
+        assert (await net.post("/api/approvals/deny", too_long, "approver")).status_code == 400
+        for who in ("observer", "talker"):
+            assert (await net.post("/api/approvals/deny", {"ids": ["a"]}, who)).status_code == 403
+
+
+async def test_ids_that_no_database_holds_are_nobodys(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        found = await net.ask(
+            "POST", "/api/approvals/deny", content=rb'{"ids": ["\ud800", "\u0000", "a"], "reason": ""}'
+        )
+        assert [each["state"] for each in found.json()["approvals"]] == [None, None, None]
+        assert (await net.get("/api/approvals?agent=%00&tool=%00&by=%00")).status_code == 200

@@ -71,7 +71,7 @@ async def mirrored(home: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         made.append(Mirror())
         return made[-1]
 
-    monkeypatch.setattr(app, "FACES", (Face("/mirror", shaped, make),))
+    monkeypatch.setattr(app, "FACES", (Face("/mirror", "mirror", shaped, make),))
     async with world(home) as net:
         stop = asyncio.Event()
         found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -164,7 +164,7 @@ async def test_a_face_that_nobody_has_asked_for_is_not_made_at_the_end(tmp_path:
             made.append(Mirror())
             return made[-1]
 
-        face = Face("/late", shaped, make)
+        face = Face("/late", "late", shaped, make)
         faces = OpenFaces(net.exchange, (face,))
         faces.end()
         transport = httpx.ASGITransport(faces.app(face))

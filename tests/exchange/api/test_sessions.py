@@ -69,6 +69,16 @@ async def test_a_steered_message_belongs_to_the_turn_in_progress(tmp_path: Path)
         assert (found["message"], found["by"], found["turn"]) == ("two", "talker", 1)
 
 
+async def test_a_command_that_changes_something_needs_an_approver(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        id = await net.session()
+        refused = await net.post(f"/api/sessions/{id}/messages", {"text": "/undo"}, who="talker")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "forbidden")
+        assert "it needs the role `approver`" in refused.json()["error"]["message"]
+        assert await net.say(id, "/undo", who="approver") == 1
+        assert await net.say(id, "/help", who="talker") == 2
+
+
 async def test_a_spent_budget_is_429_and_says_when_there_is_more(tmp_path: Path) -> None:
     async with world(tmp_path, budget=AgentBudget(turns_per_hour=1)) as net:
         id = await net.session("echo")
@@ -269,3 +279,15 @@ async def test_more_files_than_anybody_sends_are_refused(tmp_path: Path) -> None
         id = await net.session()
         body = {"text": "x", "files": ["a"] * (MAX_FILES + 1)}
         assert (await net.post(f"/api/sessions/{id}/messages", body)).status_code == 400
+
+
+async def test_what_is_the_exchanges_own_is_nobodys_to_name_though_it_is_in_a_workspace(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        own = net.exchange.settings.agents["fake"].replace(workspace=str(tmp_path))
+        net.exchange.directory.take_up({"fake": own})
+        id = await net.session()
+        for path in ("exchange.db", str(tmp_path / "sessions")):
+            found = await net.post(f"/api/sessions/{id}/messages", {"text": "x", "files": [path]}, "talker")
+            assert found.status_code == 403, path
+        found = await net.post("/api/sessions", {"agent": "fake", "workspace": str(tmp_path)}, "talker")
+        assert found.status_code == 403

@@ -8,11 +8,17 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.network.conftest import postgres_server, postgres_url
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.faults import ConfigError
+from trunkline.exchange import schema as exchange_schema
 from trunkline.exchange.lines.network import NetworkLine
 from trunkline.exchange.settings import WireSettings
 from trunkline.exchange.wire_keys import settled
+from trunkline.runner.shared import schema as runner_schema
+from trunkline.store.database.opening import open_database
+
+__all__ = ["postgres_server", "postgres_url"]
 
 
 def line(home: Path, **keys: object) -> NetworkLine:
@@ -42,3 +48,27 @@ def test_other_machines_are_let_in_only_if_the_file_says_so(tmp_path: Path) -> N
     with pytest.raises(ConfigError, match="public = true"):
         line(tmp_path, listen="0.0.0.0:0")
     line(tmp_path, listen="0.0.0.0:0", public=True)
+
+
+@pytest.mark.slow
+async def test_the_exchanges_of_a_cluster_serve_one_network_beside_their_own_rows(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    # Everything that a cluster keeps in rows is in one database.
+    for form in (exchange_schema.FORM, runner_schema.FORM):
+        await (await open_database(postgres_url, form)).close()
+    stop, networks = asyncio.Event(), []
+    for node in ("a", "b"):
+        wire = WireSettings("network", None, {"listen": "127.0.0.1:0"})
+        found = settled(str(tmp_path / "trunkline.toml"), wire, {})
+        networks.append(NetworkLine(str(tmp_path / node), found, postgres_url))
+    reachable = [asyncio.Event() for _ in networks]
+    tasks = [asyncio.create_task(each.run(stop, told.set)) for each, told in zip(networks, reachable, strict=True)]
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await asyncio.gather(*(told.wait() for told in reachable))
+        async with httpx.AsyncClient() as client:
+            for network in networks:
+                assert (await client.get(f"{network.where}/readyz")).status_code == 200
+        stop.set()
+        await asyncio.gather(*tasks)
+    assert not any((tmp_path / node / "network" / "network.db").exists() for node in ("a", "b"))

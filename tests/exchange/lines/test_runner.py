@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import httpx
 import pytest
 
+from tests.network.conftest import postgres_server, postgres_url
 from tests.support.attached import echo, exchange
 from tests.support.launched import keys
 from tests.support.patience import PATIENCE_SECONDS
@@ -22,9 +23,11 @@ from trunkline.core.faults import ConfigError
 from trunkline.exchange.approvals import Approval
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.lines.runner import RunnerLine, service, setup
-from trunkline.exchange.settings import AgentBudget, AgentSettings, WireSettings
+from trunkline.exchange.settings import AgentBudget, AgentSettings, ClusterSettings, ExchangeSettings, WireSettings
 
 T = TypeVar("T")
+
+__all__ = ["postgres_server", "postgres_url"]
 
 SECRET = "what-callers-know"
 HEADERS = {"x-runner-secret": SECRET}
@@ -126,6 +129,36 @@ async def test_the_agents_of_the_file_run_by_themselves_and_think_with_the_agent
             await running.switchboard.written()
             (usage,) = await running.budgets.usage("person")
             assert (usage["person"], usage["turns"], usage["input_tokens"]) == ("runner:ada", 1, 100)
+
+
+@pytest.mark.slow
+async def test_exchanges_that_share_their_runners_run_each_agent_once(tmp_path: Path, postgres_url: str) -> None:
+    async with runner_place(tmp_path) as place:
+        helper = deciding(tmp_path, [said(place, "First")], [said(place, "Second")])
+        shared = {"agents": {"ada": {**place.config, "runtime": {"intervalSec": 3600}}}, "db": postgres_url}
+        async with (
+            exchange(tmp_path / "a", helper=helper) as first,
+            exchange(tmp_path / "b", helper=helper) as second,
+            served(first, place, "helper", **shared),
+            served(second, place, "helper", **shared),
+        ):
+            assert await until(lambda: titles(place)) == {"First"}
+            thinking = [await running.switchboard.rows() for running in (first, second)]
+            assert sorted(map(len, thinking)) == [0, 1]
+
+
+async def test_the_exchanges_of_a_cluster_share_their_runners_unless_the_file_names_another_database(
+    tmp_path: Path,
+) -> None:
+    cluster = ClusterSettings(("nats://127.0.0.1:4222",), "postgresql:///cluster", "a")
+    alone = ExchangeSettings("", str(tmp_path), agents={"helper": echo(tmp_path)})
+    agents = {"ada": {"agentId": "a1", "runnerToken": "rnr_0123456789"}}
+    found = [
+        setup(settings, WireSettings("runner", None, {"agents": agents, **keys_of_wire}), {}).db
+        for settings in (alone, alone.replace(cluster=cluster))
+        for keys_of_wire in ({}, {"db": "postgresql:///another"})
+    ]
+    assert found == [None, "postgresql:///another", "postgresql:///cluster", "postgresql:///another"]
 
 
 async def test_a_brain_is_one_session_which_goes_on_after_a_restart(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from trunkline.core.faults import ConfigError
 from trunkline.demo.chain.artefacts import artefact
 from trunkline.runner.chain import abi
 from trunkline.runner.chain.abi import Refusal
+from trunkline.runner.chain.book import FileBook
 from trunkline.runner.chain.caps import DAY_MS, Spent
 from trunkline.runner.chain.ledger import MOST_TOLD, Ledger, TransactionRow
 from trunkline.runner.chain.outcome import Receipt
@@ -20,6 +21,11 @@ from trunkline.runner.chain.planning import CallPlan
 from trunkline.runner.chain.wallet import Signed
 
 PLAN = CallPlan({"args": []}, 11155111, "0x" + "11" * 20, abi.choose(artefact().abi, "inc()"), b"\x01", 100, [])
+
+
+def place(ledger: Ledger) -> str:
+    assert isinstance(ledger.book, FileBook)
+    return ledger.book.path
 
 
 def take(
@@ -72,24 +78,24 @@ def test_what_is_being_sent_keeps_its_nonce_until_its_time_is_over(ledger: Ledge
     assert [claim.id for claim in ledger.claims(0, 10)] == [row.id]
 
 
-def test_what_a_process_that_is_gone_was_sending_is_looked_up_at_once(ledger: Ledger) -> None:
-    row = take(ledger)
+def test_what_a_process_that_is_gone_was_sending_is_looked_up_at_once(file_ledger: Ledger) -> None:
+    row = take(file_ledger)
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    writer = sqlite3.connect(ledger.path)
+    writer = sqlite3.connect(place(file_ledger))
     with writer:
         writer.execute("UPDATE transactions SET pid = ?", (gone.pid,))
     writer.close()
-    assert [claim.id for claim in ledger.claims(0, 10)] == [row.id]
+    assert [claim.id for claim in file_ledger.claims(0, 10)] == [row.id]
 
 
-def test_signed_bytes_are_on_the_disk_before_anybody_gets_them(ledger: Ledger) -> None:
-    row = take(ledger)
-    reader = sqlite3.connect(ledger.path)
+def test_signed_bytes_are_on_the_disk_before_anybody_gets_them(file_ledger: Ledger) -> None:
+    row = take(file_ledger)
+    reader = sqlite3.connect(place(file_ledger))
     assert reader.execute("SELECT raw, state, hash FROM transactions").fetchall() == [(b"raw0", "signed", row.hash)]
-    assert ledger.row(row.id).plan == PLAN
+    assert file_ledger.row(row.id).plan == PLAN
     reader.close()
-    assert os.stat(ledger.path).st_mode & 0o777 == 0o600
+    assert os.stat(place(file_ledger)).st_mode & 0o777 == 0o600
 
 
 def test_what_was_refused_or_undone_is_not_spent_and_what_is_old_is_forgiven(
@@ -146,11 +152,11 @@ def test_an_agent_is_told_once_of_each_state_and_only_of_its_own(ledger: Ledger)
     assert [told.receipt for told in ledger.untold("a1")] == [Receipt(1, 21_000, 9, 2)]
 
 
-def test_news_is_told_however_much_is_known(ledger: Ledger) -> None:
-    known = ledger.ask("a1", PLAN, 7)
-    ledger.decide(known, False)
-    ledger.tell([(known, "rejected")])
-    writer = sqlite3.connect(ledger.path)
+def test_news_is_told_however_much_is_known(file_ledger: Ledger) -> None:
+    known = file_ledger.ask("a1", PLAN, 7)
+    file_ledger.decide(known, False)
+    file_ledger.tell([(known, "rejected")])
+    writer = sqlite3.connect(place(file_ledger))
     with writer:
         writer.execute(
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)"
@@ -158,12 +164,12 @@ def test_news_is_told_however_much_is_known(ledger: Ledger) -> None:
             " SELECT agent, state, told, plan, value, fee, created, changed FROM n JOIN transactions"
         )
     writer.close()
-    rejected = [ledger.ask("a1", PLAN, 7) for _ in range(MOST_TOLD + 1)]
+    rejected = [file_ledger.ask("a1", PLAN, 7) for _ in range(MOST_TOLD + 1)]
     for id in rejected:
-        ledger.decide(id, False)
-    assert [row.id for row in ledger.untold("a1")] == rejected[:-1]
-    ledger.tell([(id, "rejected") for id in rejected[:-1]])
-    assert [row.id for row in ledger.untold("a1")] == rejected[-1:]
+        file_ledger.decide(id, False)
+    assert [row.id for row in file_ledger.untold("a1")] == rejected[:-1]
+    file_ledger.tell([(id, "rejected") for id in rejected[:-1]])
+    assert [row.id for row in file_ledger.untold("a1")] == rejected[-1:]
 
 
 def test_old_rows_are_thrown_away_when_the_agent_knows_them(ledger: Ledger, clock: LedgerClock) -> None:
@@ -172,9 +178,8 @@ def test_old_rows_are_thrown_away_when_the_agent_knows_them(ledger: Ledger, cloc
         ledger.finish(row.id, Receipt(1, 1, 1), 1)
     ledger.tell([(known.id, "mined")])
     clock.now += 91 * DAY_MS / 1000
-    reopened = Ledger(ledger.path, clock)
+    reopened = Ledger(ledger.book)
     assert [row.id for row in reopened.rows(None, "mined")] == [unknown.id]
-    reopened.close()
 
 
 def test_a_newer_or_broken_ledger_is_refused_with_its_path(tmp_path: Path) -> None:
@@ -184,4 +189,4 @@ def test_a_newer_or_broken_ledger_is_refused_with_its_path(tmp_path: Path) -> No
     (tmp_path / "broken.db").write_bytes(b"no database at all, but long enough" * 100)
     for name in ("newer.db", "broken.db"):
         with pytest.raises(ConfigError, match=name):
-            Ledger(str(tmp_path / name))
+            Ledger(FileBook(str(tmp_path / name)))

@@ -15,6 +15,7 @@ from tests.support.chain_world import RECEIPT, SEND, World
 from tests.support.closing import closing
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.faults import ConfigError
+from trunkline.runner.chain.book import FileBooks
 from trunkline.runner.chain.ledger import Ledger
 from trunkline.runner.chain.performer import TxPerformer
 
@@ -86,7 +87,7 @@ async def test_another_program_that_uses_the_same_key_only_costs_another_try(wor
         return answer
 
     world.node.behaviours["eth_getTransactionCount"] = behind
-    async with closing(TxPerformer(settings(world.node.url), str(tmp_path / "elsewhere"))) as stranger:
+    async with closing(TxPerformer(settings(world.node.url), FileBooks(str(tmp_path / "elsewhere")))) as stranger:
         done = await performer.perform(tx("inc()"), world.community)
         assert done.ok, done
         assert await world.count() == 2
@@ -175,7 +176,7 @@ async def test_what_the_caller_could_not_keep_is_told_again_whatever_comes_after
 async def test_a_ledger_that_others_hold_does_not_stop_the_event_loop(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trunkline.runner.chain.ledger.BUSY_SECONDS", 5.0)
+    monkeypatch.setattr("trunkline.runner.chain.book.BUSY_SECONDS", 5.0)
     performer = world.performer(approval_above=10**16)
     assert (await performer.perform(tx("inc()"), world.community)).ok
     (path,) = (Path(world.home) / "wallets").glob("*.db")
@@ -291,7 +292,7 @@ async def test_the_chain_may_begin_again_under_an_old_ledger(tmp_path: Path) -> 
     for _ in range(2):
         async with (
             embedded() as (chain, address),
-            closing(TxPerformer(settings(chain.url), str(tmp_path))) as performer,
+            closing(TxPerformer(settings(chain.url), FileBooks(str(tmp_path)))) as performer,
         ):
             for _ in range(2):
                 done = await performer.perform(tx("inc()"), community(address))

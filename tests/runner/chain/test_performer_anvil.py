@@ -13,6 +13,7 @@ import pytest
 from tests.support.anvil import KEY, OTHER_KEY, Anvil, anvil
 from tests.support.chain import Node, community, settings, tx
 from trunkline.demo.chain.artefacts import artefact
+from trunkline.runner.chain.book import FileBooks
 from trunkline.runner.chain.performer import TxPerformer
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -39,7 +40,7 @@ async def performer() -> AsyncIterator[Performers]:
     async with AsyncExitStack() as stack:
 
         def made(url: str, home: Path, key: str = KEY, **more: Any) -> TxPerformer:
-            agent = TxPerformer(settings(url, key, **more), str(home), agent_id="a1")
+            agent = TxPerformer(settings(url, key, **more), FileBooks(str(home)), agent_id="a1")
             stack.push_async_callback(agent.close)
             return agent
 

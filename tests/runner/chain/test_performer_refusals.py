@@ -15,6 +15,7 @@ from tests.support.closing import closing
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.redact import Redactor
 from trunkline.core.faults import UnknownCall
+from trunkline.runner.chain.book import FileBooks
 from trunkline.runner.chain.performer import TxPerformer
 from trunkline.runner.chain.settings import Caps
 
@@ -66,7 +67,9 @@ async def test_a_contract_that_cannot_be_used_is_told(world: World, change: dict
 
 async def test_without_a_wallet_or_a_node_that_is_said_first(world: World) -> None:
     for missing in ({"url": ""}, {"key": ""}):
-        async with closing(TxPerformer(settings(**{"url": world.node.url, **missing}), world.home)) as performer:
+        async with closing(
+            TxPerformer(settings(**{"url": world.node.url, **missing}), FileBooks(world.home))
+        ) as performer:
             done = await performer.perform(tx("nope"), {})
             assert done.error == "Execution wallet or Alchemy key missing."
             assert await performer.settle() == []
@@ -237,7 +240,7 @@ async def test_secrets_are_in_nothing_that_is_said_or_logged(
     caplog.set_level(logging.DEBUG)
     url = f"{world.node.url}/v2/S3cretKey99"
     leaking = f"cannot serve {url} for {KEY} {KEY[2:].upper()}, runner rnr_0123456789"
-    performer = TxPerformer(settings(url), str(tmp_path), Redactor(["rnr_0123456789"]), agent_id="a1")
+    performer = TxPerformer(settings(url), FileBooks(str(tmp_path)), Redactor(["rnr_0123456789"]), agent_id="a1")
     said: list[Any] = []
     async with closing(performer):
         for method in ("eth_chainId", "eth_call", "eth_estimateGas", SEND):

@@ -39,7 +39,7 @@ class Says(Rpc):
 
     def __init__(self, answers: dict[str, list[Any]] | None = None) -> None:
         self.answers: dict[str, list[Any]] = {COUNT: ["0x0"], LOOKUP: [None], BLOCK: [None], RECEIPT: [None]}
-        self.answers |= answers or {}
+        self.answers |= {method: list(each) for method, each in (answers or {}).items()}
         self.asked: list[str] = []
 
     async def call(self, method: str, *parameters: Any) -> Any:

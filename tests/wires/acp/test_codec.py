@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.core.event_strategies import json_values
 from trunkline.base import shapes
-from trunkline.core import faults
+from trunkline.core import fault_kinds, faults
 from trunkline.core.fault_table import CRASHED, TABLE
 from trunkline.core.ids import can_be_id
 from trunkline.wires import jsonrpc
@@ -289,7 +289,7 @@ def test_a_fault_is_told_by_its_number_and_its_kind() -> None:
     }
     sent = json.loads(codec.encode_error("a", JsonRpcError(-5, "No", [1])))
     assert sent == {"jsonrpc": "2.0", "id": "a", "error": {"code": -5, "message": "No", "data": [1]}}
-    assert CRASHED in codec.encode_error(1, faults.of(ValueError("secret"))).decode()
+    assert CRASHED in codec.encode_error(1, fault_kinds.of(ValueError("secret"))).decode()
     assert all(-32899 <= form.jsonrpc <= -32000 for form in TABLE.values())
 
 

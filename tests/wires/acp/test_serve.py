@@ -60,7 +60,7 @@ async def test_a_session_has_an_id_modes_and_commands(it: AcpWorld) -> None:
     opened = await it.client.ask("session/new", cwd=str(it.keeper.folder), mcpServers=[])
     assert opened["sessionId"] in it.keeper.held
     assert opened["modes"]["currentModeId"] == "default"
-    assert [mode["id"] for mode in opened["modes"]["availableModes"]] == ["default", "auto_edit", "yolo"]
+    assert [mode["id"] for mode in opened["modes"]["availableModes"]] == ["default", "auto_edit", "yolo", "plan"]
     assert all(mode["name"] and mode["description"] for mode in opened["modes"]["availableModes"])
     assert it.keeper.seats[0].workspace == str(it.keeper.folder)
 

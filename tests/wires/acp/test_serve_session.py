@@ -304,7 +304,7 @@ async def test_always_is_for_calls_like_this_one(it: AcpWorld) -> None:
     it.fake.say(LS)
     await it.client.settle()
     (question,) = it.client.questions()
-    assert question["params"]["options"][1]["name"].startswith("Always allow `ls -l`")
+    assert question["params"]["options"][1]["name"] == "Always allow `Bash(ls -l:./**)`"
     it.client.choose(question, "allow_always")
     await it.client.settle()
     (grant,) = it.keeper.held[session][0].grants
@@ -325,6 +325,46 @@ async def test_a_rejection_for_good_lasts_until_the_mode_is_changed(it: AcpWorld
     assert [(call, type(decision)) for call, decision in it.fake.decisions] == [("c1", Deny), ("c2", Deny)]
     await it.client.ask("session/set_mode", sessionId=session, modeId="default")
     it.fake.say(LS.replace(call_id="c3"))
+    await it.client.settle()
+    assert len(it.client.questions()) == 2
+    it.fake.say(DONE)
+    await result(it.client, prompt)
+
+
+PLAN = ToolRequested("p1", "ExitPlanMode", "info", {"plan": "1. Look."}, asking="ask")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kinds"),
+    [
+        (PLAN, ["allow_once", "reject_once"]),
+        (LS.replace(asking="confirm"), ["allow_once", "reject_once", "reject_always"]),
+        (LS.replace(asking="ask"), ["allow_once", "reject_once", "reject_always"]),
+    ],
+    ids=["plan", "confirm", "ask"],
+)
+async def test_no_answer_lasts_longer_than_it_can(it: AcpWorld, wanted: ToolRequested, kinds: list[str]) -> None:
+    session, prompt = await begun(it)
+    it.fake.say(wanted)
+    await it.client.settle()
+    (question,) = it.client.questions()
+    assert [option["kind"] for option in question["params"]["options"]] == kinds
+    # What was not offered is no clear yes.
+    it.client.choose(question, "allow_always")
+    await it.client.settle()
+    assert [(call, type(decision)) for call, decision in it.fake.decisions] == [(wanted.call_id, Deny)]
+    assert it.keeper.held[session][0].grants == ()
+    it.fake.say(DONE)
+    await result(it.client, prompt)
+
+
+async def test_a_plan_is_shown_although_tools_of_its_kind_are_rejected_for_good(it: AcpWorld) -> None:
+    _, prompt = await begun(it)
+    it.fake.say(ToolRequested("c1", "Fetch", "info", {}))
+    await it.client.settle()
+    it.client.choose(it.client.questions()[0], "reject_always")
+    await it.client.settle()
+    it.fake.say(PLAN)
     await it.client.settle()
     assert len(it.client.questions()) == 2
     it.fake.say(DONE)

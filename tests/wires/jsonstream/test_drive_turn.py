@@ -197,3 +197,31 @@ def test_calls_without_end_are_a_failure_and_not_a_leak() -> None:
     turn = account(*(request(f"t{number}") for number in range(MAX_OPEN_CALLS)))
     with pytest.raises(AgentFailed):
         turn.read(request("one more"))
+
+
+def test_a_turn_ends_with_the_messages_that_were_put_into_it() -> None:
+    turn = account(StreamStart("m1"))
+    turn.join("m2")
+    turn.read(StreamEnd("m1", Usage(10, 3)))
+    assert not turn.ended
+    turn.read(StreamStart("m2"))
+    turn.read(StreamEnd("m2", Usage(0, 0)))
+    assert (turn.ended, turn.usage, turn.outcome("stream_end")) == (True, Usage(10, 3), "success")
+
+
+def test_one_that_came_too_late_to_be_put_into_the_turn_is_answered_in_it_all_the_same() -> None:
+    turn = account(StreamStart("m1"))
+    turn.join("m2")
+    turn.read(StreamEnd("m1", Usage(10, 3)))
+    assert turn.read(messages.TextDelta("Oui.", "m2")) == core.TextDelta("Oui.")
+    turn.read(StreamEnd("m2", Usage(20, 2)))
+    assert (turn.ended, turn.usage) == (True, Usage(30, 5))
+
+
+def test_an_error_of_the_turn_is_not_forgotten_when_the_end_of_another_message_comes() -> None:
+    turn = account(StreamStart("m1"))
+    turn.join("m2")
+    for heard in (messages.Error("m1", RATE_LIMIT), StreamEnd("m1"), StreamStart("m2"), StreamEnd("m2")):
+        assert not turn.seems_over or not isinstance(heard, StreamStart)
+        turn.read(heard)
+    assert turn.outcome("stream_end") == "error"

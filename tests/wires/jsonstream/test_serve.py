@@ -68,8 +68,9 @@ async def test_ready_names_the_version_the_session_and_the_capabilities() -> Non
                     "image_input": "unsupported",
                     "effort": False,
                     "effort_levels": [],
-                    "modes": ["default", "auto_edit", "yolo"],
+                    "modes": ["default", "auto_edit", "yolo", "plan"],
                     "current_mode": "default",
+                    "steering": False,
                 },
                 "session_id": "s1",
             }

@@ -37,8 +37,9 @@ async def test_config_changed_says_all_that_ready_said_as_it_is_now(it: Served) 
             "image_input": "unknown",
             "effort": True,
             "effort_levels": ["low", "high"],
-            "modes": ["default", "auto_edit", "yolo"],
+            "modes": ["default", "auto_edit", "yolo", "plan"],
             "current_mode": "default",
+            "steering": False,
         },
     }
 

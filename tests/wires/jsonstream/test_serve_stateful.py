@@ -154,7 +154,7 @@ class Conversation(RuleBasedStateMachine):
         with self.turn_must_end(self.undeliverable(call)):
             self.send(type="tool_deny", call_id=call, reason="no")
 
-    @rule(mode=st.sampled_from(["default", "auto_edit", "yolo"]))
+    @rule(mode=st.sampled_from(["default", "auto_edit", "yolo", "plan"]))
     def set_mode(self, mode: str) -> None:
         self.send(type="set_mode", mode=mode)
 

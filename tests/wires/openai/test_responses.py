@@ -13,6 +13,11 @@ from tests.support.openai_world import ECHO, MODEL, OpenAIWorld, error_of, event
 from trunkline.core import events as core
 from trunkline.core.agent import AddHistory
 from trunkline.core.usage import Usage
+from trunkline.models.answers import AnswerReader
+from trunkline.models.messages import Message, Text, ThinkingBlock, ToolResultBlock, ToolUse
+from trunkline.models.model import Answer, Request, TextChunk, ToolSpec
+from trunkline.models.openai_responses import ResponsesFormat
+from trunkline.models.openai_responses_decoder import ResponsesDecoder
 from trunkline.wires.openai.codec import response_id, split_id
 from trunkline.wires.openai.messages import MAX_MESSAGES
 
@@ -391,3 +396,23 @@ async def test_an_answer_repeats_what_holds_also_where_the_request_says_nothing(
         assert found["reasoning"] == {"effort": "low", "summary": None}
         assert (found["temperature"], found["top_p"]) == (0.5, 1.0)
         assert (found["presence_penalty"], found["frequency_penalty"]) == (0.0, 0.0)
+
+
+async def test_our_own_client_of_this_format_can_talk_to_our_own_server() -> None:
+    thought = {"type": "reasoning", "id": "rs_0", "summary": [], "encrypted_content": "opaque"}
+    said = [
+        Message("user", (Text("One"),)),
+        Message("assistant", (ThinkingBlock("", extra=thought), Text("You said: One"), ToolUse("c1", "look", {}))),
+        Message("user", (ToolResultBlock("c1", "seen"), Text("Two"))),
+    ]
+    tool = ToolSpec("look", "looks", {"type": "object", "properties": {}})
+    written = ResponsesFormat().body(Request(said, "Be brief.", [tool]), model=MODEL, max_tokens=None)
+    async with openai_world() as world:
+        for body in (written, ResponsesFormat().body(Request(said[:1]), model=ECHO, max_tokens=100)):
+            reader = AnswerReader(ResponsesDecoder())
+            chunks = [*reader.feed((await world.ask("POST", "responses", content=body)).content), *reader.finish()]
+            answer = chunks[-1]
+            assert isinstance(answer, Answer)
+            assert answer.stop == "end"
+            (text,) = answer.content
+            assert text == Text("".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk)))

@@ -13,7 +13,7 @@ from tests.support.closing import closing
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.provider import BREAK, HANG, Reply, Request, StubProvider
 from tests.support.sns_stub import AGENT, COMMUNITY, TOKEN, SnsStub, hurry
-from trunkline.core.faults import ConfigError
+from trunkline.core.faults import AgentBusy, ConfigError
 from trunkline.wires.sns.drive import MAX_ANSWER, Sns, SnsError, WriteUnclear
 
 NONCE = "POST /api/agents/nonce"
@@ -163,3 +163,22 @@ async def test_an_answer_that_was_compressed_unasked_is_read_or_said_to_be_broke
         else:
             with pytest.raises(SnsError, match="Failed to fetch agent general data: "):
                 await sns.general()
+
+
+async def test_what_is_asked_right_before_a_write_is_sent_can_keep_it_from_being_sent(stub: SnsStub) -> None:
+    asked: list[int] = []
+
+    async def check() -> None:
+        # The nonce is there, and nothing else.
+        asked.append(len(stub.log))
+        if len(asked) == 1:
+            raise AgentBusy("Somebody else acts for it.")
+
+    async with closing(Sns(stub.url, AGENT, TOKEN, timeout=PATIENCE_SECONDS, check=check)) as sns:
+        await sns.general()
+        with pytest.raises(AgentBusy):
+            await sns.create_thread(COMMUNITY, "Never", "b", "DISCUSSION")
+        assert stub.threads == []
+        assert (await sns.create_thread(COMMUNITY, "Now", "b", "DISCUSSION"))["title"] == "Now"
+    assert asked == [2, 3]
+    assert stub.log[1:] == [NONCE, NONCE, "POST /api/threads"]

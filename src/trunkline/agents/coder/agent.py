@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from trunkline.agents.coder.settings import CoderSettings
+from trunkline.agents.coder.settings_sandbox import with_sandbox
 from trunkline.base.environ_secrets import environment_secrets
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import Capabilities, Conversation, OpenRequest
 from trunkline.models import abilities, providers
-from trunkline.models.model import Model
+
+if TYPE_CHECKING:
+    from trunkline.models.model import Model
 
 
 def capabilities(settings: CoderSettings, *, servers: bool = False) -> Capabilities:
@@ -25,6 +29,9 @@ def capabilities(settings: CoderSettings, *, servers: bool = False) -> Capabilit
         effort_levels=model.efforts,
         continues=True,
         steerable=True,
+        sandbox=settings.sandbox == "on",
+        model=settings.model.model or "",
+        effort=settings.effort or "",
     )
 
 
@@ -36,7 +43,7 @@ class Coder:
     def __init__(
         self, settings: CoderSettings, make_model: Callable[[providers.ModelSettings], Model] = providers.make
     ):
-        self.settings = settings
+        self.settings = with_sandbox(settings)
         self.redactor = Redactor([*environment_secrets(os.environ), *settings.secrets])
         """Knows what must not be shown; servers that are added later bring secrets of their own."""
         self._make_model = make_model
@@ -57,7 +64,8 @@ class Coder:
         """Whether the settings are all that a conversation needs. What `compat` says is looked at by the model."""
         model = self.settings.model
         # Who needs no package needs what `providers.check` has looked at, and no file or account besides.
-        return providers.PROVIDERS[model.provider].extra is None and not model.compat
+        walled = self.settings.sandbox == "on"
+        return providers.PROVIDERS[model.provider].extra is None and not model.compat and not walled
 
     async def open(self, request: OpenRequest) -> Conversation:
         from trunkline.agents.coder.conversation import CoderConversation

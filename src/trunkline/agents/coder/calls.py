@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, NamedTuple
 
-from trunkline.agents.coder.words import UNSEEN
+from trunkline.agents.coder.call_hooks import AskedCall, CallHooks, beside, marked, strictest, unhooked
+from trunkline.agents.coder.exposure import OTHERS_WORDS, Exposure
+from trunkline.agents.coder.words import TOOL_DENIED, UNSEEN
 from trunkline.agents.turn_stream import TurnStream
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.approvals import Decisions
@@ -20,7 +23,10 @@ from trunkline.models.messages import Image, ToolResultBlock, ToolUse
 from trunkline.models.model import ToolSpec
 from trunkline.tools.arguments import BadArguments
 from trunkline.tools.tool import CALL_ID, Interrupted, Tool, ToolOutput
-from trunkline.tools.toolbox import PreparedCall, Toolbox
+from trunkline.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from trunkline.agents.coder.undo.recorder import ChangeRecorder
 
 #: What is said to a model whose call was approved for another place than the one that it would reach now.
 MOVED = (
@@ -32,19 +38,39 @@ MOVED = (
 class _Asked(NamedTuple):
     """A call that somebody decides about, as it was read."""
 
-    reading: PreparedCall
+    call: AskedCall
     place: str
-    outside: bool
     """Where it led when it was judged."""
+    outside: bool
+    """Whether that was outside the workspace."""
     decision: asyncio.Future[Decision]
 
 
 class Calls:
     """Runs the calls of one conversation's model."""
 
-    def __init__(self, toolbox: Toolbox, decisions: Decisions, prefix: str = "", who: str = "") -> None:
+    def __init__(
+        self,
+        toolbox: Toolbox,
+        decisions: Decisions,
+        prefix: str = "",
+        who: str = "",
+        unasked: Callable[[ToolRequested], bool] = lambda request: False,
+        hooks: CallHooks | None = None,
+        changes: ChangeRecorder | None = None,
+        exposure: Exposure | None = None,
+        on_used: Callable[[str], None] = lambda place: None,
+    ) -> None:
+        """`changes`: what records what the calls change. `exposure`: what knows what the turn has read. `on_used` hears
+        of each place that a call has read or changed."""
         self.toolbox = toolbox
+        self._changes = changes
+        self._exposure = exposure
+        self._on_used = on_used
+        self._unasked = unasked
+        """Whether what the turn has called says that nobody needs to be asked about a call."""
         self._decisions = decisions
+        self._hooks = hooks or unhooked()
         self._prefix = prefix
         """What makes a sub-agent's call ids differ from its parent's."""
         self._who = who
@@ -59,7 +85,7 @@ class Calls:
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tools, as the model sees them: the same objects as long as they are the same tools."""
-        tools = [self.toolbox.find(name) for name in self.toolbox.names]
+        tools = [self.toolbox.find(name) for name in self.toolbox.offered]
         if tools != self._described:
             self._described = tools
             self._specs = tuple(ToolSpec(*spec) for spec in self.toolbox.specs())
@@ -94,18 +120,42 @@ class Calls:
 
     async def _announce(self, call: ToolUse, tell: TurnStream) -> _Asked | ToolOutput:
         """Read a call and ask for a decision; not on one that cannot work, which nobody needs to think about."""
+        call_id = self._prefix + call.id
         try:
             reading = self.toolbox.read(call.name, call.input)
+            asked = await self._hooks.before(call_id, reading, self.toolbox, tell.say)
         except BadArguments as error:
             return ToolOutput(str(error), status="error")
-        call_id = self._prefix + call.id
+        reading = asked.reading
         decision = self._decisions.ask(call_id)
         place, outside = reading.place, reading.outside
-        described = reading.description + (f" ({beyond(reading.args)})" if outside else "")
+        request = ToolRequested(
+            call_id,
+            call.name,
+            reading.tool.category,
+            reading.args,
+            outside=outside,
+            asking=asked.asking,
+            why=asked.why,
+            rule_name=getattr(reading.tool, "rule_name", ""),
+        )
+        if not asked.again:
+            request = self._judged(request)
+        described = reading.description + (f" ({beyond(reading.tool.category, reading.args)})" if outside else "")
+        if request.why and request.asking != "deny":
+            described += f" ({request.why})"
         description = f"{self._who}: {described}" if self._who else described
-        category = reading.tool.category
-        await tell.say(ToolRequested(call_id, call.name, category, reading.args, description, outside))
-        return _Asked(reading, place, outside, decision)
+        await tell.say(request.replace(description=description))
+        return _Asked(asked, place, outside, decision)
+
+    def _judged(self, request: ToolRequested) -> ToolRequested:
+        """The request with what the turn so far says of it: that it has to be confirmed, or that nobody needs to be
+        asked."""
+        risky = self._exposure.why_confirm(request) if self._exposure is not None else ""
+        if risky:
+            asking, why = strictest((request.asking, request.why), ("confirm", risky))
+            return request.replace(asking=asking, why=why)
+        return request.replace(asking="allow") if not request.asking and self._unasked(request) else request
 
     async def _see_through(self, call: ToolUse, asked: _Asked | ToolOutput, tell: TurnStream) -> None:
         if isinstance(asked, ToolOutput):
@@ -115,9 +165,10 @@ class Calls:
         verdict = await asked.decision
         if not isinstance(verdict, Approve):
             reason = (verdict.reason if isinstance(verdict, Deny) else "") or DENIED
-            self._finish(ToolResultBlock(call.id, f"Tool denied: {reason}", is_error=True))
+            denied = beside(TOOL_DENIED + reason, asked.call.context)
+            self._finish(ToolResultBlock(call.id, denied, is_error=True))
             await tell.say(ToolCancelled(self._prefix + call.id, reason))
-        elif asked.reading.tool.concurrent:
+        elif asked.call.reading.tool.concurrent:
             await self._use(call, asked, tell)
         else:
             async with self._one_at_a_time:
@@ -128,28 +179,35 @@ class Calls:
         call_id = self._prefix + call.id
         # Each call has a task of its own, and with it a context.
         CALL_ID.set(call_id)
-        reading = asked.reading
+        reading = asked.call.reading
         # An answer may take days. What it was given for is where the call led then, and not where it leads by now.
         if (reading.place, reading.outside) != (asked.place, asked.outside):
             await self._end(call, ToolOutput(MOVED, status="error"), tell)
             return
-        try:
-            output = await reading.run(lambda text: tell.say_now(Progress(text, call_id)))
-        except Interrupted as stop:
-            # People have seen that it was stopped; the model is told how far it came.
-            self.done[call.id] = ToolResultBlock(call.id, stop.output.text, is_error=True)
-            self._on_early(self.done[call.id])
-            raise
-        await self._end(call, output, tell)
+        # What hooks do to a file belongs to the call that they look at.
+        async with self._changes.watching(reading) if self._changes else nullcontext():
+            try:
+                output = await reading.run(lambda text: tell.say_now(Progress(text, call_id)))
+            except Interrupted as stop:
+                # People have seen that it was stopped; the model is told how far it came.
+                self.done[call.id] = _result(call, marked(stop.output.replace(images=())), is_error=True)
+                self._on_early(self.done[call.id])
+                raise
+            self._on_used(asked.place)
+            if self._exposure is not None and (output.foreign or reading.tool.name in OTHERS_WORDS):
+                self._exposure.shown(reading.description)
+            # A stop while hooks look at it must not take it.
+            self.done[call.id] = _result(call, marked(output), output.status == "error")
+            output, is_error = await self._hooks.after(asked.call, output, tell.say)
+        await self._end(call, output, tell, is_error=is_error)
 
     async def _begin(self, call: ToolUse, tell: TurnStream) -> None:
         self._on_early(ToolResultBlock(call.id, UNSEEN, is_error=True))
         await tell.say(ToolStarted(self._prefix + call.id, call.name))
 
-    async def _end(self, call: ToolUse, output: ToolOutput, tell: TurnStream) -> None:
+    async def _end(self, call: ToolUse, output: ToolOutput, tell: TurnStream, *, is_error: bool = True) -> None:
         call_id = self._prefix + call.id
-        pictures = tuple(Image(media_type, data) for media_type, data in output.images)
-        self._finish(ToolResultBlock(call.id, output.text, output.status == "error", pictures))
+        self._finish(_result(call, output, is_error))
         shown = output.text if output.shown is None else output.shown
         await tell.say(ToolFinished(call_id, call.name, output.status, shown, output.output_type, output.metadata))
 
@@ -157,3 +215,8 @@ class Calls:
         self.done[result.id] = result
         if not self._alone:
             self._on_early(result)
+
+
+def _result(call: ToolUse, output: ToolOutput, is_error: bool) -> ToolResultBlock:
+    pictures = tuple(Image(media_type, data) for media_type, data in output.images)
+    return ToolResultBlock(call.id, output.text, is_error, pictures)

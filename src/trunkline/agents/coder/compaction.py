@@ -4,6 +4,7 @@
 2. The model writes a summary, which takes the place of everything but the latest message of the user.
 3. Where even that fails, the oldest messages are dropped.
 
+With a summary, and with what is left of the messages, go the plan, the to-dos and the files in hand (`in_hand`).
 The model is told each time. The log keeps everything: only what is sent changes.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from operator import is_
+from typing import Protocol
 
 from trunkline.agents.coder.history import History, data_chars, estimate
 from trunkline.agents.coder.model_client import ModelClient
@@ -33,6 +35,8 @@ MAX_DATA_CHARS = 16 * 1024 * 1024
 SUMMARY_TOKENS = 8000
 #: After that many failed summaries in a session no more are tried; the third tier is left.
 MAX_FAILURES = 3
+#: Where one was refused, the next is asked for when the conversation has grown by this part of the window.
+ASK_AGAIN_SHARE = 0.05
 
 ASK_FOR_SUMMARY = """Write a summary of our conversation so far that lets you go on without it. Use no tools.
 Be exact: it replaces everything above. Use these headings and leave out empty ones:
@@ -46,6 +50,13 @@ Be exact: it replaces everything above. Use these headings and leave out empty o
 
 
 Say = Callable[[Event], Awaitable[None]]
+
+
+class BeforeSummary(Protocol):
+    """Asked before a summary is written."""
+
+    async def __call__(self, say: Say, *, by_hand: bool) -> tuple[str, str]:
+        """Why none may be written, if so; and what else the model is told about it."""
 
 
 class Compaction:
@@ -64,19 +75,30 @@ class Compaction:
         self._history = history
         self._tools = tools
         self._failures = 0
+        self._ask_again_at = 0.0
+        """How many tokens there must be before a summary is wanted again that was refused."""
         self._summarise_at = summarise_at or SUMMARISE_AT
+        self.before_summary: BeforeSummary | None = None
+        self.in_hand: Callable[[], Awaitable[Sequence[Text]]] | None = None
+        """What must not be lost. It is asked for right before messages are replaced."""
         self.enabled = enabled
         self.usage = Usage()
         """What summaries have cost since somebody last asked."""
 
     def alike(self, client: ModelClient, history: History, tools: Callable[[], Sequence[ToolSpec]]) -> Compaction:
         """One for another conversation, set as this one is now."""
-        return Compaction(client, history, tools, enabled=self.enabled, summarise_at=self._summarise_at)
+        other = Compaction(client, history, tools, enabled=self.enabled, summarise_at=self._summarise_at)
+        other.before_summary = self.before_summary
+        return other
+
+    @property
+    def summarise_at(self) -> float:
+        """How many tokens the conversation may have before a summary takes its place."""
+        return min(self._summarise_at * self._client.context_window, self._client.room)
 
     async def make_room(self, say: Say) -> None:
         """Before a request: do what is needed, and no more."""
-        window = self._client.context_window
-        summarise_at = min(self._summarise_at * window, self._client.room)
+        window, summarise_at = self._client.context_window, self.summarise_at
         if self._clear_pictures():
             await say(Notice("Old pictures and documents were cleared to make room."))
         if self.enabled and self._history.tokens >= CLEAR_SHARE * summarise_at:
@@ -86,21 +108,31 @@ class Compaction:
         if self.enabled and self._history.tokens >= summarise_at and self._may_summarise:
             await say(Notice(await self.summarise(say)))
         if self._history.tokens >= DROP_AT * window:
-            dropped = self.drop()
+            dropped = await self.drop()
             if dropped is not None:
                 await say(Notice(dropped))
 
     @property
     def _may_summarise(self) -> bool:
-        """Whether there is something before the latest message, and summaries have not failed too often."""
+        """Whether there is something before the latest message, and summaries have not failed too often, nor was one
+        refused just now."""
+        if self._history.tokens < self._ask_again_at:
+            return False
         return len(self._history.messages) > 1 and self._failures < MAX_FAILURES
 
-    async def summarise(self, say: Say) -> str:
+    async def summarise(self, say: Say, *, by_hand: bool = False) -> str:
         """Let the model write a summary and go on with that; gives what to tell people."""
         history = self._history
         before = history.tokens
-        kept = _latest_words(history.messages)
-        request = [*history.messages, Message("user", (Text(ASK_FOR_SUMMARY),))]
+        wish = ASK_FOR_SUMMARY
+        if self.before_summary is not None:
+            refusal, more = await self.before_summary(say, by_hand=by_hand)
+            if refusal:
+                if not by_hand:
+                    self._ask_again_at = before + ASK_AGAIN_SHARE * self._client.context_window
+                return f"The conversation was not compacted: {refusal}"
+            wish = "\n\n".join(filter(None, (wish, more)))
+        request = [*history.messages, Message("user", (Text(wish),))]
         try:
             summary = await self._ask(request, say)
         except ProviderError as fault:
@@ -109,11 +141,15 @@ class Compaction:
         if not summary:
             self._failures += 1
             return "The conversation could not be summarised: the model wrote no summary, or no whole one."
-        self._failures = 0
+        self._failures, self._ask_again_at = 0, 0.0
+        kept = (*await self._in_hand(), *_latest_words(history.messages))
         history.replace([Message("user", (Text(f"{COMPACTED}\n\n{summary}"), *kept))])
         return f"The conversation was compacted: about {before} tokens became {history.tokens}."
 
-    def drop(self) -> str | None:
+    async def _in_hand(self) -> Sequence[Text]:
+        return () if self.in_hand is None else await self.in_hand()
+
+    async def drop(self) -> str | None:
         """Without the model: leave out the oldest messages, so that half of the room they take is free, or half of the
         window if that is smaller. Gives what to tell people; None if there is nothing to leave out.
         """
@@ -133,8 +169,9 @@ class Compaction:
         dropped = [message for message in messages[: len(messages) - len(kept)] if not _is_mark(message)]
         if not dropped:
             return None
+        self._ask_again_at = 0.0
         words = () if _latest_words(kept) else _latest_words(messages)
-        self._history.replace([Message("user", (Text(DROPPED), *words)), *kept])
+        self._history.replace([Message("user", (Text(DROPPED), *await self._in_hand(), *words)), *kept])
         return f"The model's window is full: the oldest {len(dropped)} messages are no longer sent."
 
     def _clear_results(self) -> int:
@@ -214,7 +251,7 @@ def _latest_words(messages: Sequence[Message]) -> tuple[Text, ...]:
 
 def _is_mark(message: Message) -> bool:
     """Whether a message stands for those that were dropped before."""
-    return message.content == (Text(DROPPED),)
+    return message.content[0] == Text(DROPPED) and all(map(is_ours, message.content))
 
 
 def _without_data(block: Block) -> Block:

@@ -17,6 +17,7 @@ from trunkline.base.values import Value
 from trunkline.core.events import UserMessage
 from trunkline.models.messages import Block, Document, Image, Text
 from trunkline.tools import pictures
+from trunkline.tools.foreign_text import framed
 from trunkline.tools.pdf import is_pdf
 from trunkline.tools.threads import in_thread
 from trunkline.tools.workspace import Workspace
@@ -136,7 +137,7 @@ class _Attached:
         self._frame("attached_file", name, text or "(empty file)")
 
     def _frame(self, tag: str, name: str, text: str) -> None:
-        self._say(f'<{tag} path="{name}">\n{text}\n</{tag}>')
+        self._say(framed(text, tag, f' path="{name}"'))
 
     def _take_picture(self, name: str, found: _Contents) -> None:
         picture = pictures.inspect(found.data)

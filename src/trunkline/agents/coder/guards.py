@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from trunkline.agents.coder.words import TOOL_DENIED
 from trunkline.base import jsontext
 from trunkline.models.messages import ToolResultBlock, ToolUse
 
@@ -11,6 +12,8 @@ from trunkline.models.messages import ToolResultBlock, ToolUse
 SAME_FAILURES = 3
 #: Rounds in a row in which every call failed, whatever it was.
 FAILED_ROUNDS = 8
+#: Rounds in a row in which every call was denied. That is no failure of the model's: it may ask for something else.
+DENIED_ROUNDS = 30
 #: Rounds in a row in which no call could be understood.
 MALFORMED_ROUNDS = 3
 #: The same calls with the same results, although they succeed: more often than anybody polls in a row.
@@ -23,7 +26,7 @@ class Guards:
     def __init__(self) -> None:
         self._last: tuple[object, ...] = ()
         self._same = 0
-        self._failed = 0
+        self._failed = self._denied = 0
         self._malformed = 0
 
     def saw(self, calls: Sequence[ToolUse], results: Sequence[ToolResultBlock]) -> str | None:
@@ -34,7 +37,9 @@ class Guards:
         )
         self._same = self._same + 1 if this == self._last else 1
         self._last = this
-        failed = all(result.is_error for result in results)
+        denied = all(_is_denial(result) for result in results)
+        self._denied = self._denied + 1 if denied else 0
+        failed = all(result.is_error for result in results) and not any(map(_is_denial, results))
         self._failed = self._failed + 1 if failed else 0
         self._malformed = self._malformed + 1 if all(call.input is None for call in calls) else 0
         names = ", ".join(f"`{name}`" for name in dict.fromkeys(call.name for call in calls))
@@ -44,6 +49,12 @@ class Guards:
             return f"The model repeated the same failing call of {names} {self._same} times."
         if self._failed >= FAILED_ROUNDS:
             return f"Every tool call of the last {self._failed} rounds failed."
+        if self._denied >= DENIED_ROUNDS:
+            return f"Every tool call of the last {self._denied} rounds was denied."
         if self._same >= SAME_ROUNDS:
             return f"The model repeated the same call of {names} {self._same} times, with the same result."
         return None
+
+
+def _is_denial(result: ToolResultBlock) -> bool:
+    return result.is_error and result.text.startswith(TOOL_DENIED)

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from operator import is_
 from typing import Any
 
-from trunkline.agents.coder.words import CRASHED, NOT_BEGUN, STOPPED
+from trunkline.agents.coder.words import CRASHED, NOT_BEGUN, PICTURE_REFUSED, STOPPED
+from trunkline.base import shapes
 from trunkline.core.agent import Journal
+from trunkline.core.events import UserMessage
 from trunkline.core.faults import SessionDamaged
 from trunkline.models.messages import (
     Block,
@@ -28,6 +31,17 @@ from trunkline.models.messages import (
 
 #: In place of a role: the record of a result whose round is not over, and of the model that answers from there on.
 _EARLY, _MODEL = "early", "model"
+#: In the record of a message: the name of the turn that begins with it.
+_TURN = "turn"
+#: The same: of a sub-agent that can be asked to go on.
+_ASIDE = "subagent"
+#: The same: of something that goes on although the conversation is compacted or cleared, in one value; see `keep`. What
+#: was set in the session, and its output style; how many commands it has started in the background; which tools
+#: ToolSearch has brought.
+OPTIONS, STYLE, BACKGROUND, BROUGHT = "options", "style", "background", "brought"
+_KEPT = {OPTIONS: dict, STYLE: str, BACKGROUND: int, BROUGHT: list}
+#: The same: of files as the model knows them, and of what was said to a turn that did not live to read it.
+_SEEN, _UNREAD = "seen", "unread"
 
 #: What providers take back as the id of a call, and as the name of a tool; from us it may get a number behind it.
 _GOOD_ID = re.compile(r"[A-Za-z0-9_-]{1,36}")
@@ -35,14 +49,17 @@ MAX_NAME_CHARS = 64
 
 #: Characters per token, as a rule of thumb for English and code, where no provider has counted.
 CHARS_PER_TOKEN = 4
+#: A count of less than this part of the estimate is no count of the whole.
+LEAST_COUNTED = 0.5
 #: What a picture is taken to cost; providers count between 1,000 and 1,600 for a large one.
 IMAGE_TOKENS = 1500
 
 
 class NoJournal:
-    """For conversations that are not kept: those of sub-agents."""
+    """For conversations that are not kept as they go: those of sub-agents."""
 
-    records: Sequence[Any] = ()
+    def __init__(self, records: Sequence[Any] = ()) -> None:
+        self.records = records
 
     def append(self, record: Any) -> None:
         pass
@@ -63,7 +80,17 @@ class History:
         """
         self._journal = journal
         self.messages: list[Message] = []
+        self.turns: dict[str, int] = {}
+        """At which message each turn begins that can still be told from the others, oldest first."""
         self._model = ""
+        self.aside: dict[str, dict[str, Any]] = {}
+        """What is kept of conversations beside this one, by their ids, the latest last; see `keep_aside`."""
+        self.kept: dict[str, Any] = {}
+        """What goes on whatever happens to the messages; see `keep`."""
+        self.seen: dict[str, str] = {}
+        """A name for the content of each file that the model has seen; see `keep_seen`."""
+        self.unread: tuple[UserMessage, ...] = ()
+        """What was said to a turn that did not live to read it, oldest first; see `keep_unread`."""
         early: list[Message] = []
         try:
             for record in journal.records:
@@ -71,13 +98,28 @@ class History:
                     early.append(from_json(record))
                 elif record.get("role") == _MODEL:
                     self._model = str(record["name"])
+                elif record.get("role") == _ASIDE:
+                    self.aside.pop(record["kept"]["id"], None)
+                    self.aside[record["kept"]["id"]] = record["kept"]
+                elif (kind := _KEPT.get(record.get("role"))) is not None:
+                    if not isinstance(record["set"], kind):
+                        raise ValueError(f"`{record['role']}` is not kept as one")
+                    self.kept[record["role"]] = record["set"]
+                elif record.get("role") == _SEEN:
+                    self.seen.update(record["files"].items())
+                elif record.get("role") == _UNREAD:
+                    self.unread = tuple(shapes.decode(UserMessage, said) for said in record["said"])
                 else:
+                    if _TURN in record:
+                        self.turns[str(record[_TURN])] = len(self.messages)
                     self.messages.append(from_json(record))
                     early.clear()
-        except (LookupError, ValueError):
+        except (LookupError, ValueError, AttributeError):
             hint = "Continue it with the agent that it began with, or begin a new one."
             raise SessionDamaged("This session was not written by the coding agent.", hint=hint) from None
-        self._tokens = sum(map(estimate, self.messages))
+        self._tokens = self._estimated = sum(map(estimate, self.messages))
+        self.is_counted = False
+        """Whether a provider has counted what is sent, the tools and the system prompt among it."""
         self.data_chars = sum(map(_data_of, self.messages))
         """Characters of pictures and documents, which are sent again with every request."""
         self._used_ids = {
@@ -93,14 +135,30 @@ class History:
         """How full the model's window is: as the provider counted last, and an estimate of what came since."""
         return self._tokens
 
-    def counted(self, tokens: int | None) -> None:
-        """The provider has counted all that was said so far, its latest answer included."""
-        if tokens:
+    def counted(self, tokens: int | None, beside: int = 0) -> None:
+        """The provider has counted all that was said so far, its latest answer included; None: it has not. `beside` is
+        about how many tokens are sent that are none of the messages': the system prompt, the tools."""
+        estimated = self._estimated + beside
+        if tokens and tokens >= LEAST_COUNTED * estimated:
             self._tokens = tokens
+            self.is_counted = True
+        else:
+            # Some services count only what they have not kept from the request before.
+            self._tokens = max(self._tokens, estimated)
 
-    def user(self, content: Iterable[Block]) -> None:
-        """The user's side said something."""
-        self._add(Message("user", tuple(content)))
+    def user(self, content: Iterable[Block], turn: str = "") -> None:
+        """The user's side said something; with `turn`, one of that name begins with it."""
+        if turn:
+            self.turns[turn] = len(self.messages)
+        self._add(Message("user", tuple(content)), turn)
+
+    def rewind(self, turn: str) -> None:
+        """Forget a turn and all that came after it.
+
+        Raises:
+            KeyError: it cannot be told from the others any more.
+        """
+        self.replace(self.messages[: self.turns[turn]])
 
     def assistant(self, content: Iterable[Block]) -> tuple[ToolUse, ...]:
         """The model said something; gives its calls, each with an id of its own.
@@ -141,25 +199,100 @@ class History:
         """This model answers from here on. Reasoning is signed for the model that it came from, and for no other."""
         if model == self._model:
             return
-        if self._model and any(map(_is_signed, (block for message in self.messages for block in message.content))):
-            unsigned = [message.replace(content=_unsigned(message.content)) for message in self.messages]
-            self.replace([message for message in unsigned if message.content])
+        if self._model:
+            self.forget_reasoning()
         self._model = model
         self._journal.append({"role": _MODEL, "name": model})
 
+    def forget_reasoning(self) -> bool:
+        """Go on without what the model has thought; whether there was any of it."""
+        return self._rewrite(_is_signed, _unsigned)
+
+    def forget_pictures(self) -> bool:
+        """Go on without the pictures, with a word in the place of each; whether there were any."""
+        return self._rewrite(_is_pictured, _unpictured)
+
+    def _rewrite(
+        self, concerns: Callable[[Block], bool], changed: Callable[[tuple[Block, ...]], tuple[Block, ...]]
+    ) -> bool:
+        rewritten = [
+            message.replace(content=changed(message.content)) if any(map(concerns, message.content)) else message
+            for message in self.messages
+        ]
+        if all(map(is_, rewritten, self.messages)):
+            return False
+        self.replace([message for message in rewritten if message.content])
+        return True
+
     def replace(self, messages: Sequence[Message]) -> None:
         """Go on with other messages instead, as after a compaction."""
+        self.turns = self._turns_in(messages)
         self.messages = list(messages)
-        self._tokens = sum(map(estimate, self.messages))
+        self._tokens = self._estimated = sum(map(estimate, self.messages))
+        self.is_counted = False
         self.data_chars = sum(map(_data_of, self.messages))
-        named = [{"role": _MODEL, "name": self._model}] if self._model else []
-        self._journal.replace([*named, *map(to_json, self.messages)])
+        if not messages:
+            # All of it is to be forgotten.
+            self.aside.clear()
+            self.seen.clear()
+            self.unread = ()
+        records: list[dict[str, Any]] = [{"role": _MODEL, "name": self._model}] if self._model else []
+        records += [_kept(name, value) for name, value in self.kept.items()]
+        records += [{"role": _ASIDE, "kept": kept} for kept in self.aside.values()]
+        records += [{"role": _SEEN, "files": self.seen}] if self.seen else []
+        records += [_unread(self.unread)] if self.unread else []
+        begins = {at: turn for turn, at in self.turns.items()}
+        records += [_record(message, begins.get(at, "")) for at, message in enumerate(self.messages)]
+        self._journal.replace(records)
         self.on_replaced()
 
-    def _add(self, message: Message) -> None:
-        self._journal.append(to_json(message))
+    def _turns_in(self, messages: Sequence[Message]) -> dict[str, int]:
+        """Where the turns begin in other messages: at the same ones, or at those in their places."""
+        if len(messages) == len(self.messages):
+            return self.turns
+        places = {id(message): at for at, message in enumerate(messages)}
+        found = (
+            (turn, places.get(id(self.messages[at]))) for turn, at in self.turns.items() if at < len(self.messages)
+        )
+        return {turn: at for turn, at in found if at is not None}
+
+    def keep_aside(self, kept: dict[str, Any], most: int) -> None:
+        """Keep something of a conversation beside this one, in place of what was kept under its `id`. The latest
+        `most` are remembered."""
+        self.aside.pop(kept["id"], None)
+        self.aside[kept["id"]] = kept
+        while len(self.aside) > most:
+            del self.aside[next(iter(self.aside))]
+        self._journal.append({"role": _ASIDE, "kept": kept})
+
+    def keep(self, name: str, value: Any) -> None:
+        """Keep something of the session, such as its `OPTIONS`, in place of what was kept of it before."""
+        self.kept[name] = value
+        self._journal.append(_kept(name, value))
+
+    def keep_seen(self, path: str, content: str, most: int) -> None:
+        """Keep which content of a file the model knows, in place of the one before. The latest `most` files are
+        remembered."""
+        if self.seen.get(path) == content:
+            return
+        self.seen.pop(path, None)
+        self.seen[path] = content
+        while len(self.seen) > most:
+            del self.seen[next(iter(self.seen))]
+        self._journal.append({"role": _SEEN, "files": {path: content}})
+
+    def keep_unread(self, messages: Sequence[UserMessage]) -> None:
+        """Keep what the model has to read before the next message, in place of what was kept before."""
+        if self.unread != (messages := tuple(messages)):
+            self.unread = messages
+            self._journal.append(_unread(messages))
+
+    def _add(self, message: Message, turn: str = "") -> None:
+        self._journal.append(_record(message, turn))
         self.messages.append(message)
-        self._tokens += estimate(message)
+        tokens = estimate(message)
+        self._tokens += tokens
+        self._estimated += tokens
         self.data_chars += _data_of(message)
 
     def _renamed(self, block: Block) -> Block:
@@ -193,9 +326,23 @@ class History:
             self.results([results.get(call.id) or ToolResultBlock(call.id, NOT_BEGUN, is_error=True) for call in calls])
 
 
+def _record(message: Message, turn: str) -> dict[str, Any]:
+    """A message for the journal, with the name of the turn that begins with it, if one does."""
+    # Within the message's own: a record by itself takes three times as much of the log.
+    return to_json(message) | ({_TURN: turn} if turn else {})
+
+
+def _kept(name: str, value: Any) -> dict[str, Any]:
+    return {"role": name, "set": value}
+
+
+def _unread(messages: Sequence[UserMessage]) -> dict[str, Any]:
+    return {"role": _UNREAD, "said": [shapes.encode(message) for message in messages]}
+
+
 def estimate(message: Message) -> int:
     """About how many tokens a message has."""
-    return sum(map(_block_tokens, message.content))
+    return sum(map(block_tokens, message.content))
 
 
 def data_chars(block: Block) -> int:
@@ -213,12 +360,13 @@ def _data_of(message: Message) -> int:
     return sum(map(data_chars, message.content))
 
 
-def _block_tokens(block: Block) -> int:
+def block_tokens(block: Block) -> int:
+    """About how many tokens a block has."""
     match block:
         case Text(text=text):
             chars = len(text)
-        case ThinkingBlock(text=text, redacted=redacted):
-            chars = len(text) + len(redacted or "")
+        case ThinkingBlock(text=text, redacted=redacted, extra=extra):
+            chars = len(text) + len(redacted or "") + (len(repr(extra)) if extra else 0)
         case ToolUse(name=name, input=args, raw=raw):
             chars = len(name) + len(raw or "") + len(repr(args))
         case ToolResultBlock(text=text, images=images):
@@ -237,6 +385,24 @@ def _is_signed(block: Block) -> bool:
 def _unsigned(content: tuple[Block, ...]) -> tuple[Block, ...]:
     spoken = (block for block in content if not isinstance(block, ThinkingBlock))
     return tuple(block.replace(extra=None) if isinstance(block, ToolUse) else block for block in spoken)
+
+
+def _is_pictured(block: Block) -> bool:
+    return isinstance(block, Image) or (isinstance(block, ToolResultBlock) and bool(block.images))
+
+
+def _unpictured(content: tuple[Block, ...]) -> tuple[Block, ...]:
+    return tuple(map(_without_pictures, content))
+
+
+def _without_pictures(block: Block) -> Block:
+    match block:
+        case Image():
+            return Text(PICTURE_REFUSED)
+        case ToolResultBlock(text=text, images=images) if images:
+            return block.replace(text=f"{text}\n{PICTURE_REFUSED}", images=())
+        case _:
+            return block
 
 
 def _is_empty(block: Block) -> bool:

@@ -1,4 +1,5 @@
-"""AGENTS.md: what the user and the project tell every agent.
+"""AGENTS.md: what the user and the project tell every agent. Where a directory has none, `CLAUDE.md` or `.aionrs.md`
+stands for it.
 
 The user's own comes first (`AGENTS.md` beside the configuration file), then each one from the root of the repository
 down to the workspace, so that the nearest has the last word. Without a repository only the workspace's counts; a home
@@ -7,12 +8,13 @@ directory that is one, as people have it for their settings, is not the project'
 A line that is nothing but `@path` stands for that file, seen from the file that has the line. What is included must be
 text by its name, and lie in the workspace, or beside the user's own file, links considered: a repository that somebody
 else wrote does not get to show the model, and whoever runs it, the rest of the disk. A line in a code fence stands for
-itself.
+itself. In `CLAUDE.md` a line may have other words, too (`See @docs/style.md`): it stays, and what it names follows it.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 
 from trunkline.base import paths
@@ -21,6 +23,8 @@ from trunkline.base.regular import NotRegular, read_regular
 from trunkline.base.values import Value
 
 NAME = "AGENTS.md"
+#: What a directory may have, the one that counts first. Other agents read the others.
+NAMES = (NAME, "CLAUDE.md", ".aionrs.md")
 
 #: How deep includes may stand in one another.
 MAX_DEPTH = 5
@@ -34,6 +38,9 @@ MAX_FILES = 50
 MAX_LEVELS = 64
 
 SUFFIXES = (".md", ".txt", ".json", ".yaml", ".yml", ".toml")
+
+_MENTION = re.compile(rf"(?:^|\s)@(\S+?(?:{'|'.join(map(re.escape, SUFFIXES))}))(?!\w)")
+_CODE = re.compile(r"`[^`]*`")
 
 _PREAMBLE = (
     "# Instructions\n\n"
@@ -54,11 +61,17 @@ def load(workspace: str, environ: Mapping[str, str] = os.environ) -> Instruction
     """Read all that applies to a workspace. Blocks for as long as the disk needs; it is little."""
     reader = _Reader()
     own = paths.config_dir(environ)
-    reader.add(os.path.join(own, NAME), "the user's own", ())
+    reader.add(_in(own), "the user's own", ())
     directories = project_directories(workspace, environ)
     for directory in directories:
-        reader.add(os.path.join(directory, NAME), "project instructions", directories[-1:])
+        reader.add(_in(directory), "project instructions", directories[-1:])
     return reader.result()
+
+
+def _in(directory: str) -> str:
+    """The file of a directory that counts; it need not be there."""
+    found = (path for name in NAMES if os.path.lexists(path := os.path.join(directory, name)))
+    return next(found, os.path.join(directory, NAME))
 
 
 def project_directories(workspace: str, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
@@ -123,6 +136,7 @@ class _Reader:
             return []
         self._files.append(path)
         lines: list[str] = []
+        mentions = os.path.basename(path) == NAMES[1]
         fence = ""
         for line in text.splitlines():
             fence = _fence_after(line, fence)
@@ -131,6 +145,9 @@ class _Reader:
                 lines.append(line)
             else:
                 lines += self._include(included, real, roots, (*within, real))
+                continue
+            for name in _mentioned(line) if mentions and not fence else ():
+                lines += self._include(name, real, roots, (*within, real))
         return lines
 
     def _include(self, name: str, includer: str, roots: tuple[str, ...], within: tuple[str, ...]) -> list[str]:
@@ -171,7 +188,7 @@ class _Reader:
 
 
 def _inside(real: str, roots: Sequence[str]) -> bool:
-    return any(real == root or real.startswith(root.rstrip(os.sep) + os.sep) for root in roots)
+    return any(paths.is_within(real, root) for root in roots)
 
 
 def _included(line: str) -> str | None:
@@ -181,6 +198,11 @@ def _included(line: str) -> str | None:
         return None
     # `@someone` is a person; a path has a directory or an ending.
     return path[1:] if "/" in path or "." in path else None
+
+
+def _mentioned(line: str) -> list[str]:
+    """The paths that a line of other words includes. What stands in backticks is code."""
+    return _MENTION.findall(_CODE.sub("", line))
 
 
 def _fence_after(line: str, fence: str) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Sequence
 
 from trunkline.agents.coder.history import CHARS_PER_TOKEN
+from trunkline.base import jsontext
 from trunkline.core.agent import Meter
 from trunkline.core.usage import Usage
+from trunkline.models.asking import asked
 from trunkline.models.messages import Message
 from trunkline.models.model import Chunk, Model, Request, ToolSpec
 
@@ -17,6 +19,11 @@ RESERVE_TOKENS = 4000
 LEAST_ANSWER_TOKENS = 1024
 #: An answer that was said to be long keeps at most this part of the window from the conversation.
 ANSWER_SHARE = 0.5
+
+
+def tool_tokens(tool: ToolSpec) -> int:
+    """About how many tokens it takes to tell a model of a tool."""
+    return len(jsontext.dumps([tool.name, tool.description, tool.schema])) // CHARS_PER_TOKEN
 
 
 class ModelClient:
@@ -51,6 +58,11 @@ class ModelClient:
         return self._context_window or self.model.context_window
 
     @property
+    def origin(self) -> str:
+        """Who alone can read the reasoning that this model sends along, encrypted or signed."""
+        return str(getattr(self.model, "origin", f"{self.model.provider}/{self.model.name}"))
+
+    @property
     def room(self) -> float:
         """Tokens of a conversation behind which the longest answer fits, if it was said how long that is."""
         window = self.context_window
@@ -58,18 +70,24 @@ class ModelClient:
             return window
         return window - min(self.max_tokens + RESERVE_TOKENS, ANSWER_SHARE * window)
 
-    def for_subagents(self, system: Callable[[], str]) -> ModelClient:
-        """The same model as it is now, with other standing instructions."""
+    def for_subagents(self, system: Callable[[], str], model: Model | None = None) -> ModelClient:
+        """The same model as it is now, with other standing instructions; or another `model`, of which it is not known
+        how hard it can be told to think."""
+        same = model is None
         return ModelClient(
-            self.model,
+            model or self.model,
             system,
-            max_tokens=self.max_tokens,
+            max_tokens=self.max_tokens if same else None,
             max_rounds=self.max_rounds,
-            thinking_budget=self.thinking_budget,
-            effort=self.effort,
-            context_window=self._context_window,
+            thinking_budget=self.thinking_budget if same else None,
+            effort=self.effort if same else None,
+            context_window=self._context_window if same else None,
             meter=self._meter,
         )
+
+    def beside(self, tools: Sequence[ToolSpec]) -> int:
+        """About how many tokens are sent with every request beside its messages."""
+        return len(self.system()) // CHARS_PER_TOKEN + sum(map(tool_tokens, tools))
 
     def spent(self, usage: Usage) -> None:
         """Count what a request has used."""
@@ -106,4 +124,4 @@ class ModelClient:
         if most is not None:
             longest = min(longest or most, most)
         request = Request(messages, system, tools, longest, self.thinking_budget, self.effort, on_spent)
-        return self.model.stream(request)
+        return asked(self.model, request)

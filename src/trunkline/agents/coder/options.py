@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from trunkline.agents.coder.compaction import Compaction
-from trunkline.agents.coder.model_client import ModelClient
 from trunkline.agents.coder.settings import CoderSettings
 from trunkline.base.vocabulary import IMAGE_INPUT
 from trunkline.core.faults import ConfigError
 from trunkline.core.turns import SHOWN_CHARS
 from trunkline.models import abilities
-from trunkline.models.model import Model
 from trunkline.models.providers import ModelSettings
 
 #: Tokens that a model may think when it is only told to.
@@ -21,20 +18,13 @@ DEFAULT_THINKING_BUDGET = 10_000
 COMPACTION = {"off": False, "safe": True, "full": True}
 
 
-def applied(
-    options: Mapping[str, Any],
-    settings: CoderSettings,
-    configured: CoderSettings,
-    client: ModelClient,
-    compaction: Compaction,
-    make_model: Callable[[ModelSettings], Model],
-) -> CoderSettings:
-    """Change what the options say; gives the settings as they are then. An option that is None was not said.
+def applied(options: Mapping[str, Any], settings: CoderSettings, configured: CoderSettings) -> CoderSettings:
+    """The settings as the options change them. An option that is None was not said.
 
     `configured` are the settings at the start: what a host says of a model's eyes is said of that model alone.
 
     Raises:
-        ConfigError: an option has a value that means nothing, or nothing to this model. Nothing was changed.
+        ConfigError: an option has a value that means nothing, or nothing to this model.
     """
     said = {name: value for name, value in options.items() if value is not None}
     _check(said)
@@ -45,18 +35,15 @@ def applied(
         name = said.get("model", settings.model.model)
         wanted = settings.replace(model=settings.model.replace(model=name, compat={**compat, **sight}))
     _check_abilities(said, wanted.model)
-    if wanted.model != settings.model:
-        # The same settings again: the connections that there are will do.
-        client.model = make_model(wanted.model)
     budget = said.get("thinking_budget")
     if said.get("thinking") == "disabled" or budget == 0:
-        client.thinking_budget = None
+        wanted = wanted.replace(thinking_budget=None)
     elif "thinking" in said or budget:
-        client.thinking_budget = budget or client.thinking_budget or DEFAULT_THINKING_BUDGET
+        wanted = wanted.replace(thinking_budget=budget or wanted.thinking_budget or DEFAULT_THINKING_BUDGET)
     if "effort" in said:
-        client.effort = said["effort"] or None
+        wanted = wanted.replace(effort=said["effort"] or None)
     if "compaction" in said:
-        compaction.enabled = COMPACTION[said["compaction"]]
+        wanted = wanted.replace(compaction=COMPACTION[said["compaction"]])
     return wanted
 
 

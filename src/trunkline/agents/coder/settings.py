@@ -17,18 +17,23 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from trunkline.agents.coder.settings_approvals import approvals
+from trunkline.agents.coder.kept_rules import kept_in
+from trunkline.agents.coder.settings_approvals import approvals, permissions
 from trunkline.agents.coder.settings_flags import flags
-from trunkline.agents.coder.settings_mcp import Servers, mcp_servers
+from trunkline.agents.coder.settings_hooks import NO_HOOKS, HookTable, hooks
+from trunkline.agents.coder.settings_lsp import NO_LSP, LspSettings, lsp_settings
+from trunkline.agents.coder.settings_mcp import Servers, configured_servers, mcp_servers
 from trunkline.agents.coder.settings_models import compat_keys, longest_answer, prices, secrets_of, unheeded_effort
 from trunkline.agents.coder.settings_profiles import ACCOUNT, OF_NO_PROVIDER, Table, lineage, profile
 from trunkline.agents.coder.settings_values import Reference, all_secrets, expanded, names, secrets_in, told_by
+from trunkline.agents.coder.settings_web import NO_WEB, WebSettings, web_settings
 from trunkline.base.config import Config, ConfigFileError, load, user_file
 from trunkline.base.nearest import suggestion
 from trunkline.base.values import Value
 from trunkline.base.vocabulary import Mode
 from trunkline.core.agent import AddMcpServer
 from trunkline.core.faults import ConfigError, MissingKey, NoModel
+from trunkline.core.rules import NO_RULES, Rules
 from trunkline.models.endpoint import is_own_machine
 from trunkline.models.prices import Price
 from trunkline.models.providers import KEYLESS, NAMES, PROVIDERS, SERVICES, ModelSettings, check
@@ -57,6 +62,16 @@ class CoderSettings(Value):
     allow: tuple[str, ...] | None = None
     allow_outside: bool = False
     """Whether what is allowed by its name is so outside the workspace, too."""
+    permissions: Rules = NO_RULES
+    hooks: HookTable = NO_HOOKS
+    """What is run when, as the files that are trusted say it."""
+    sandbox: str | None = None
+    """`on`, `auto` or `off`; None: nobody has said."""
+    sandbox_hosts: tuple[str, ...] = ()
+    """Where commands in the sandbox may connect to."""
+    web: WebSettings = NO_WEB
+    lsp: LspSettings = NO_LSP
+    output_style: str | None = None
     mcp_servers: tuple[AddMcpServer, ...] = ()
     trusted: bool = False
     """Whether the user trusts the workspace."""
@@ -96,7 +111,7 @@ def resolve(
     """
     found = config or load_config(workspace, environ)
     try:
-        return _Resolver(options, environ, found).resolve()
+        return _Resolver(options, environ, found, kept_in(workspace, environ)).resolve()
     except ConfigError as error:
         error.add(found.all_warnings())
         raise
@@ -105,9 +120,10 @@ def resolve(
 class _Resolver:
     """One resolution: the sources, and what is found out about them on the way."""
 
-    def __init__(self, options: Mapping[str, Any], environ: Mapping[str, str], config: Config) -> None:
+    def __init__(self, options: Mapping[str, Any], environ: Mapping[str, str], config: Config, kept: Rules) -> None:
         self._environ = environ
         self._config = config
+        self._kept = kept
         self._flags = flags(options, environ)
         self._profile_name = self._flags.get("profile")
         self._lineage = lineage(config, self._profile_name, environ)
@@ -127,8 +143,12 @@ class _Resolver:
         percent = compact.get("threshold_pct")
         servers = self._servers()
         self._note_unknown_compat()
-        effort = self._asked("effort")
+        effort, mode = self._asked("effort"), self._asked("mode")
+        web = web_settings(self._config.get("web", default={}), self._environ)
+        lsp = lsp_settings(self._config.get("lsp", default={}), self._environ)
         unasked = approvals(self._config, more_tools=bool(servers.servers))
+        rules, broken_rules = permissions(self._config, self._kept, more_tools=bool(servers.servers))
+        hook_table, hook_slips = hooks(self._config)
         return CoderSettings(
             model=model,
             why=self._why,
@@ -140,11 +160,18 @@ class _Resolver:
             compaction=compact.get("enabled", True),
             sessions=self._config.keeps_sessions,
             compact_at=None if percent is None else percent / 100,
-            # It is the mode to begin with, and a workspace may narrow it like any other.
-            mode=self._narrowed("mode", "yolo") if unasked.auto_approve else self._asked("mode"),
+            # It is the mode to begin with, and a workspace may narrow it like any other. Who plans agrees first.
+            mode=self._narrowed("mode", "yolo") if unasked.auto_approve and mode != "plan" else mode,
             auto_approve=unasked.auto_approve,
             allow=unasked.allow,
             allow_outside=unasked.allow_outside,
+            permissions=rules,
+            hooks=hook_table,
+            sandbox=self._flags.get("sandbox") or self._narrowed_at("sandbox", "mode"),
+            sandbox_hosts=tuple(self._narrowed_at("sandbox", "network") or ()),
+            web=web,
+            lsp=lsp,
+            output_style=self._asked("output_style"),
             mcp_servers=servers.servers,
             trusted=self._config.trusted,
             prices=prices(self._config),
@@ -154,6 +181,10 @@ class _Resolver:
                 *self._exposed(),
                 *servers.warnings,
                 *unasked.warnings,
+                *web.warnings,
+                *hook_slips,
+                *lsp.warnings,
+                *broken_rules,
                 *unheeded_effort(model, effort),
             ),
         )
@@ -294,6 +325,9 @@ class _Resolver:
         found = self._first(option, self._profile, self._table, self._default)
         return self._narrowed(option, otherwise if found is None else found)
 
+    def _narrowed_at(self, *path: str) -> Any:
+        return self._config.narrowed(self._config.get(*path), *path)
+
     def _narrowed(self, option: str, found: Any) -> Any:
         for path in self._narrowing(option):
             found = self._config.narrowed(found, *path)
@@ -363,17 +397,10 @@ class _Resolver:
     # The rest
 
     def _servers(self) -> Servers:
-        configured: Table = {
-            name: {
-                **table,
-                "enabled": self._config.narrowed(table.get("enabled", True), "mcp", "servers", name, "enabled"),
-            }
-            for name, table in self._config.get("mcp", "servers", default={}).items()
-        }
         only = self._profile.get("mcp_servers")
         for path in self._narrowing("mcp_servers"):
             only = self._config.narrowed(only, *path)
-        return mcp_servers(configured, self._environ, only=only)
+        return mcp_servers(configured_servers(self._config), self._environ, only=only)
 
     def _secrets_in_files(self) -> set[str]:
         """Of every provider, profile and server, also where nothing of it is used or allowed: tools can read files."""

@@ -17,6 +17,8 @@ OPTIONS = (
     "profile",
     "thinking_budget",
     "effort",
+    "sandbox",
+    "output_style",
 )
 _NUMBERS = frozenset({"max_tokens", "max_turns", "thinking_budget"})
 

@@ -6,9 +6,10 @@ from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 from trunkline.agents.coder.settings_values import Reference, expanded
+from trunkline.base.config import Config
 from trunkline.base.nearest import suggestion
 from trunkline.base.values import Value
-from trunkline.core.agent import AddMcpServer
+from trunkline.core.agent import AddMcpServer, OAuthClient
 
 Transport = Literal["stdio", "sse", "streamable-http", "streamable_http"]
 
@@ -18,6 +19,14 @@ class Servers(Value):
 
     servers: tuple[AddMcpServer, ...]
     warnings: tuple[str, ...]
+
+
+def configured_servers(config: Config) -> dict[str, Mapping[str, Any]]:
+    """The tables of all servers, by name. A workspace that nobody trusts may have turned some of them off."""
+    return {
+        name: {**table, "enabled": config.narrowed(table.get("enabled", True), "mcp", "servers", name, "enabled")}
+        for name, table in config.get("mcp", "servers", default={}).items()
+    }
 
 
 def mcp_servers(
@@ -63,7 +72,17 @@ def _server(name: str, table: Mapping[str, Any], environ: Mapping[str, str]) -> 
         env=_expanded(table.get("env"), environ),
         url=url if url is None else expanded(url, environ),
         headers=_expanded(table.get("headers"), environ),
+        startup_timeout_ms=table.get("startup_timeout_ms"),
+        deferred=table.get("deferred", False),
+        oauth=_oauth(table.get("oauth", False), environ),
     )
+
+
+def _oauth(said: bool | Mapping[str, Any], environ: Mapping[str, str]) -> bool | OAuthClient:
+    if isinstance(said, bool):
+        return said
+    texts = {key: expanded(said[key], environ) for key in ("client_id", "client_secret", "redirect_uri") if key in said}
+    return OAuthClient(scopes=tuple(said.get("scopes", ())), **texts)
 
 
 def _expanded(pairs: Mapping[str, str] | None, environ: Mapping[str, str]) -> dict[str, str] | None:

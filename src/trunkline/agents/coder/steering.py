@@ -15,7 +15,7 @@ class Steering:
         self._is_open = False
 
     def begin(self) -> None:
-        """A turn begins in which the model can be told something."""
+        """A turn begins in which the model can be told something, or goes on although it was about to end."""
         self._is_open = True
 
     def put(self, message: UserMessage) -> bool:
@@ -24,9 +24,14 @@ class Steering:
             self._said.append(message)
         return self._is_open
 
-    def take(self) -> UserMessage | None:
-        """The next message to read, if there is one."""
-        return self._said.popleft() if self._said else None
+    @property
+    def next(self) -> UserMessage | None:
+        """The next message to read, if there is one; see `was_read`."""
+        return self._said[0] if self._said else None
+
+    def was_read(self) -> None:
+        """The model has the next message, or never gets it. Until then it is unread: reading it may be stopped."""
+        self._said.popleft()
 
     def end(self) -> bool:
         """The turn is about to end: whether it may. From then on nothing is taken any more."""

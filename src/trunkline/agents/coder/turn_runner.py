@@ -10,14 +10,14 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from trunkline.agents.coder.calls import Calls
-from trunkline.agents.coder.compaction import Compaction
+from trunkline.agents.coder.compaction import Compaction, Say
 from trunkline.agents.coder.guards import Guards
 from trunkline.agents.coder.history import History
 from trunkline.agents.coder.model_client import ModelClient
 from trunkline.agents.coder.steering import Steering
 from trunkline.agents.coder.words import GO_ON, NO_ANSWER, NO_MORE_TOOLS, NOT_RUN
 from trunkline.agents.turn_stream import TurnStream
-from trunkline.core import faults
+from trunkline.core import fault_kinds
 from trunkline.core.events import (
     FINISH,
     Extension,
@@ -33,6 +33,7 @@ from trunkline.core.turns import STOPPED
 from trunkline.core.usage import Usage
 from trunkline.models.messages import Block, Text, ThinkingBlock, ToolResultBlock, ToolUse
 from trunkline.models.model import Answer, Retrying, TextChunk, ThinkingChunk
+from trunkline.models.refused import PartRefused
 
 logger = logging.getLogger(__name__)
 
@@ -63,14 +64,21 @@ class TurnRunner:
         aloud: bool = True,
         steering: Steering | None = None,
         attached: Attached = _text_alone,
+        answered: Callable[[Say], Awaitable[str]] | None = None,
+        news: Callable[[], Sequence[Block]] = tuple,
     ) -> None:
-        """`steering`: what is said to the agent while it works, each message read by `attached`."""
+        """`steering`: what is said to the agent while it works, each message read by `attached`; none, if it is not
+        for the model. `answered` is asked once, when there is an answer: what to say to a model that must go on. `news`
+        is asked before each request: what the model does not know yet.
+        """
         self._client = client
         self._history = history
         self._calls = calls
         self._compaction = compaction
         self._steering = steering
         self._attached = attached
+        self._answered = answered
+        self._news = news
         self._aloud = aloud
         """Whether the model's words are told; a sub-agent's are not."""
         self._said: list[str] = []
@@ -98,7 +106,7 @@ class TurnRunner:
         except Exception as error:
             if not isinstance(error, Fault):
                 logger.exception("the work on a message failed badly")
-            fault = faults.of(error)
+            fault = fault_kinds.of(error)
             if self._asked:
                 done = tuple(self._calls.done.values())
                 self._history.stopped("".join(self._said), self._asked, done, f"The agent failed: {fault}")
@@ -114,10 +122,10 @@ class TurnRunner:
         if calls and (reason := await self._use(calls, guards, tell, done)) is not None:
             return await self._broken_off(reason, tell)
         while True:
-            await self._read_steering(tell)
+            await self._catch_up(tell)
             answer = await self._ask(tell)
             calls = self._history.assistant(answer.content)
-            self._history.counted(_total(answer.usage))
+            self._history.counted(_total(answer.usage), self._client.beside(self._calls.specs()))
             self._said.clear()
             said = "".join(block.text for block in answer.content if isinstance(block, Text))
             self.answer = self.answer + said if continued else said
@@ -131,18 +139,42 @@ class TurnRunner:
                 await tell.say(Notice("The answer reached its length limit; the model was asked to continue."))
                 self._history.user((Text(GO_ON),))
             elif self.answer.strip() or answer.stop == "refusal":
-                if self._may_end():
+                if await self._is_over(tell, refused=answer.stop == "refusal"):
                     return await self._ended(answer, tell)
                 continued = False
             elif not nudged:
                 nudged = True
                 self._history.user((Text(NO_ANSWER),))
-            elif self._may_end():
+            elif await self._is_over(tell):
                 return await self._without_words(answer, tell)
 
-    async def _read_steering(self, tell: TurnStream) -> None:
-        while self._steering is not None and (message := self._steering.take()) is not None:
-            self._history.user(await self._attached(message, tell))
+    async def _catch_up(self, tell: TurnStream) -> None:
+        """Let the model know what has happened since it was asked last."""
+        while self._steering is not None and (message := self._steering.next) is not None:
+            if content := await self._attached(message, tell):
+                self._history.user(content)
+            self._steering.was_read()
+        if news := self._news():
+            self._history.user(news)
+
+    async def _is_over(self, tell: TurnStream, *, refused: bool = False) -> bool:
+        """Whether the answer is the last: everything was read, and nobody sends the model on. From there on nothing
+        more is taken, so that who is asked has the last answer before them."""
+        if not self._may_end():
+            return False
+        if refused or not await self._sent_on(tell):
+            return True
+        if self._steering is not None:
+            self._steering.begin()
+        return False
+
+    async def _sent_on(self, tell: TurnStream) -> bool:
+        """Whether somebody does not take the answer for the end. Nobody is asked twice."""
+        answered, self._answered = self._answered, None
+        if answered is None or not (words := await answered(tell.say)):
+            return False
+        self._history.user((Text(words),))
+        return True
 
     def _may_end(self) -> bool:
         """Whether everything that was said to the agent meanwhile has been read."""
@@ -188,15 +220,26 @@ class TurnRunner:
         finally:
             tell.usage = (tell.usage or Usage()) + self._compaction.usage
             self._compaction.usage = Usage()
-        try:
-            return await self._listen(tell)
-        except TooLong:
+        tried: set[str] = set()
+        while True:
+            try:
+                return await self._listen(tell)
+            except (TooLong, PartRefused) as fault:
+                remedy = fault.what if isinstance(fault, PartRefused) else "length"
+                dropped = None if self._said or remedy in tried else await self._lightened(fault)
+                if dropped is None:
+                    raise
+                tried.add(remedy)
+                await tell.say(Notice(dropped))
+
+    async def _lightened(self, fault: TooLong | PartRefused) -> str | None:
+        """Leave out what a provider does not take; gives what to tell people, None if there is nothing of that kind."""
+        if isinstance(fault, TooLong):
             # The window is smaller than we believed.
-            dropped = None if self._said else self._compaction.drop()
-            if dropped is None:
-                raise
-            await tell.say(Notice(dropped))
-            return await self._listen(tell)
+            return await self._compaction.drop()
+        if fault.what == "pictures":
+            return f"{fault} The pictures were left out." if self._history.forget_pictures() else None
+        return f"{fault} Its earlier reasoning was left out." if self._history.forget_reasoning() else None
 
     async def _listen(self, tell: TurnStream) -> Answer:
         self._said.clear()

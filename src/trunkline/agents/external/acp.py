@@ -27,17 +27,16 @@ from trunkline.agents import attachments
 from trunkline.agents.external.acp_program import AcpLifeline, AcpOpened, words_of
 from trunkline.agents.external.acp_prompt import blocks
 from trunkline.agents.external.acp_turn import AcpTurn, told_between
+from trunkline.agents.external.program import ProgramAgent, context_of
 from trunkline.agents.journal_notes import last_text
 from trunkline.agents.streamed import StreamedConversation
 from trunkline.agents.turn_stream import TurnStream
 from trunkline.base.process import child_env
-from trunkline.base.programs import program_problem
 from trunkline.base.values import Value
 from trunkline.core.agent import (
     AddHistory,
     AddMcpServer,
     Approve,
-    Capabilities,
     Change,
     Decision,
     OpenRequest,
@@ -63,8 +62,6 @@ KILL_SECONDS = 0.3
 
 #: The member of a record in our journal that holds the program's own session id.
 _JOURNAL_KEY = "acp_session"
-#: How hosts in the field introduce rules that come ahead of a message.
-_RULES_HEADING = "[Assistant System Rules]\n"
 
 _CUT = {
     "max_tokens": "The answer was cut off: the model has reached its limit of tokens.",
@@ -81,7 +78,7 @@ class AcpTiming(Value):
     rest: float = REST_SECONDS
 
 
-class AcpAgent:
+class AcpAgent(ProgramAgent):
     """Opens conversations with a program, one process each."""
 
     def __init__(
@@ -104,29 +101,12 @@ class AcpAgent:
         `pass_always`: whether the program is told of a grant, and so asks no more about what it takes it to cover. By
         default only the session knows, which can take it back.
         """
-        self._argv = tuple(argv)
-        self._name = name
-        self._env = dict(env or {})
+        super().__init__(argv, name, env, resume=True, hint=hint)
         self._ready_seconds = ready_seconds
         self._max_line = max_line
-        self._hint = hint
         self.mode = mode
         self.timing = timing or AcpTiming()
         self.pass_always = pass_always
-        self._capabilities = Capabilities(approval=True, thinking=True, mcp=True, images=None, resume=True)
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the program last said of itself; before it was ever started, what the protocol allows."""
-        return self._capabilities
-
-    def problem(self) -> str | None:
-        """Why it cannot answer here, if that can be told without trying: there is no such program."""
-        return program_problem(self._argv[0], child_env(extra=self._env), self._hint)
 
     async def open(self, request: OpenRequest) -> AcpConversation:
         """Start the program.
@@ -176,8 +156,7 @@ class AcpConversation(StreamedConversation):
             self._start, request.workspace, session_id, mode=agent.mode, rest_seconds=agent.timing.rest
         )
         self._line.notices += [notice] if notice else []
-        rules = [_RULES_HEADING + request.instructions] if request.instructions else []
-        self._context = [*rules, *request.history]
+        self._context = context_of(request)
         self._untold: list[str] = []
         """What the session has to be told ahead of the next message."""
         self._identified: str | None = None

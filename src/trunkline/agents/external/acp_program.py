@@ -38,6 +38,7 @@ _DETAIL_CHARS = 500
 #: Where a session of ours decides, an agent that has both is put into the first one.
 _ASKING = ("default", "approve", "manual")
 _EDITING = ("autoedit", "acceptedits")
+_PLANNING = ("plan", "architect")
 _UNASKED = ("yolo", "bypasspermissions", "fullaccess", "auto")
 _DECIDING = frozenset((*_EDITING, *_UNASKED, "dontask", "smartapprove"))
 
@@ -171,7 +172,7 @@ class AcpLifeline:
             Unsupported: it has none like that.
         """
         session = self._session()
-        wanted = {"default": _ASKING, "auto_edit": _EDITING, "yolo": _UNASKED}[mode]
+        wanted = {"default": _ASKING, "auto_edit": _EDITING, "yolo": _UNASKED, "plan": _PLANNING}[mode]
         found = _mode_like(session, wanted)
         if found is None:
             raise Unsupported(f"The agent has no mode like `{mode}`.")

@@ -20,6 +20,7 @@ from trunkline.agents.external.agentproc_run import ActiveRun
 from trunkline.agents.journal_notes import last_text
 from trunkline.agents.streamed import StreamedConversation
 from trunkline.agents.turn_stream import TurnStream
+from trunkline.base import trace_context
 from trunkline.base.escapes import without_escapes
 from trunkline.base.process import KILL_SECONDS
 from trunkline.base.redact import Redactor
@@ -160,7 +161,10 @@ class AgentProcConversation(StreamedConversation):
             await self._running.over.wait()
         known = self._session_id
         self._calls = _Calls()
-        running = self._running = ActiveRun(self._profile, self._turn(message), self._environ, self._ended)
+        environ = self._environ
+        if trace := trace_context.variables():
+            environ = {**(os.environ if environ is None else environ), **trace}
+        running = self._running = ActiveRun(self._profile, self._turn(message), environ, self._ended)
         try:
             async for said in running:
                 await self._pass_on(said, running, tell)

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from trunkline.agents.external.program import ProgramAgent, context_of
 from trunkline.agents.journal_notes import last_text
 from trunkline.base.process import child_env
-from trunkline.base.programs import program_problem
 from trunkline.base.vocabulary import IMAGE_INPUT
 from trunkline.core.agent import Capabilities, OpenRequest
 from trunkline.core.faults import ConfigError, Fault
@@ -26,11 +26,9 @@ from trunkline.wires.jsonstream.drive import READY_SECONDS, Connection, DrivenCo
 
 #: The member of a record in our journal that holds the program's own session id, where that is not ours.
 _JOURNAL_KEY = "jsonstream_session"
-#: How hosts in the field introduce rules that come as history.
-_RULES_HEADING = "[Assistant System Rules]\n"
 
 
-class JsonStreamAgent:
+class JsonStreamAgent(ProgramAgent):
     """Opens conversations with a program, one process each."""
 
     def __init__(
@@ -50,28 +48,12 @@ class JsonStreamAgent:
         `pass_always`: whether the program is told of a grant, and so asks no more about what it takes it to cover. By
         default only the session knows, which can take it back.
         """
-        self._argv = tuple(argv)
-        self._name = name
-        self._env = dict(env or {})
+        super().__init__(argv, name, env, resume=session_flags)
         self._session_flags = session_flags
         self._ready_seconds = ready_seconds
         self._max_line = max_line
         self._timing = timing
         self._pass_always = pass_always
-        self._capabilities = Capabilities(approval=True, thinking=True, mcp=True, images=None, resume=session_flags)
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the program last said of itself; before it was ever started, what the protocol allows."""
-        return self._capabilities
-
-    def problem(self) -> str | None:
-        """Why it cannot answer here, if that can be told without trying: there is no such program."""
-        return program_problem(self._argv[0], child_env(extra=self._env))
 
     async def open(self, request: OpenRequest) -> DrivenConversation:
         """Start the program.
@@ -83,11 +65,10 @@ class JsonStreamAgent:
         """
         start = _Start(self, request)
         launched = await start.first()
-        rules = [_RULES_HEADING + request.instructions] if request.instructions else []
         return DrivenConversation(
             launched,
             relaunch=start.again,
-            context=[*rules, *request.history],
+            context=context_of(request),
             on_session=start.note_session,
             timing=self._timing,
             pass_always=self._pass_always,
@@ -110,6 +91,8 @@ class JsonStreamAgent:
             images=IMAGE_INPUT[said.image_input or "unknown"],
             resume=self._session_flags,
             effort_levels=(said.effort_levels or ()) if said.effort else (),
+            steerable=said.steering is True,
+            sandbox=None if said.sandbox is None else said.sandbox == "on",
         )
         return connection
 

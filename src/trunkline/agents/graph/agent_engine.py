@@ -29,7 +29,8 @@ from trunkline.core.events import (
     UserMessage,
 )
 from trunkline.core.fault_table import told
-from trunkline.core.faults import AgentFailed, Fault, ProviderError, Unsupported
+from trunkline.core.faults import AgentFailed, Fault, Forbidden, ProviderError, Unsupported
+from trunkline.core.feed import SessionWatcher
 from trunkline.core.graph.models import SamplingParams
 from trunkline.core.session import Session
 from trunkline.core.usage import Usage
@@ -126,9 +127,16 @@ class AgentLanguage:
         try:
             conversation = await self._conversation(prompt)
             said = _joined(prompt.messages[prompt.fresh :])
+            if conversation.needs_approver(said):
+                # Nobody is asked here: what must be asked about is not for whoever plays.
+                raise Forbidden("It does not take this command from a graph: it changes something.")
+            before = conversation.shown
             heard.turn = await self._submit(conversation, UserMessage(said, sender=self._sender))
-            # In the same tick: nothing of the turn has been shown.
             session = conversation
+            if session.shown > before:
+                # Another node has the session, and was quicker than its answer that it has the message.
+                heard.show([each for each in session.read(before, session.shown) if isinstance(each, Envelope)])
+            # In the same tick: nothing is shown between the two.
             session.attach(heard)
             while (piece := await heard.next()) is not None:
                 yield piece
@@ -220,7 +228,7 @@ class AgentLanguage:
             self._close(opening.result())
 
 
-class _Heard:
+class _Heard(SessionWatcher):
     """A `Sink`: what the agent says in one turn, for one reader who may be slower."""
 
     def __init__(self) -> None:
@@ -235,16 +243,22 @@ class _Heard:
         self._last = ""
         self._apart = self._left = False
         self._end: TurnEnded | None = None
+        self._is_closed = False
         self._news = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
 
     @property
-    def congested(self) -> bool:
+    def congested(self) -> bool:  # type: ignore[override]
         return not self._room.is_set()
 
     async def drain(self) -> None:
         await self._room.wait()
+
+    def close(self) -> None:
+        """The session is at work no more, and says nothing: it was removed, or is another node's."""
+        self._is_closed = True
+        self._news.set()
 
     def show(self, envelopes: Sequence[Envelope]) -> None:
         for envelope in envelopes:
@@ -287,6 +301,8 @@ class _Heard:
         while not self._pieces:
             if self._end is not None:
                 return None
+            if self._is_closed:
+                raise AgentFailed("Its session was closed before it had answered.")
             self._news.clear()
             await self._news.wait()
         piece = self._pieces.popleft()

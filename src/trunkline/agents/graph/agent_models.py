@@ -30,6 +30,7 @@ from trunkline.core.graph.ordinals import ModelStatus
 from trunkline.core.ids import new_id
 from trunkline.core.log import MemoryLog
 from trunkline.core.redaction import Redaction
+from trunkline.core.rules import limits_of
 from trunkline.core.session import Session
 from trunkline.models.catalog_entry import LLM
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine
@@ -247,10 +248,13 @@ class AgentModels:
 
     async def _own(self, agent: Agent, instructions: str | None) -> Session:
         own: Redactor | None = getattr(agent, "redactor", None)
+        policy = self._policy()
+        # It was made for all of them; what one's own configuration denies is not done here, either.
+        policy.rules = limits_of(agent).replace(allow=policy.rules.allow)
         return await Session.open(
             agent,
             MemoryLog(new_id(), keep=0),
-            self._policy(),
+            policy,
             workspace=self._workspace,
             instructions=instructions,
             options={},

@@ -79,16 +79,19 @@ class GraphFileAgent:
         *,
         mock: bool | None = None,
         describe: DescribeError = by_kind,
+        models_dir: str | None = None,
     ) -> None:
         """
         Args:
             folder: where the graph looks for files.
             mock: whether all of it runs on the engine that needs no weights. Without it, the model's name decides.
             describe: gives what the diagnostics of a turn tell of a fault.
+            models_dir: a folder with more models, as a `ModelPool` takes it.
         """
         self.name = name
         self._describe = describe
         self._mock = mock
+        self._models_dir = models_dir
         self.file = file
         speaks = any(isinstance(node.params, GenerateAndSpeakParams | SpeakParams) for node in file.graph.nodes)
         #: Nothing runs unasked: tools are only ever asked for.
@@ -125,18 +128,26 @@ class GraphFileAgent:
         return "It answers for the nodes that name none; `trunkline models list` has others."
 
     @classmethod
-    def load(cls, spec: str, *, mock: bool | None = None, describe: DescribeError = by_kind) -> GraphFileAgent:
-        """The agent of a graph's file, or of the bundled graph of that name; `mock` and `describe` as above.
+    def load(
+        cls,
+        spec: str,
+        *,
+        mock: bool | None = None,
+        describe: DescribeError = by_kind,
+        models_dir: str | None = None,
+    ) -> GraphFileAgent:
+        """The agent of a graph's file, or of the bundled graph of that name; the rest as above.
 
         Raises:
             ConfigError: it cannot be read, or no agent can be made of it. It says where.
         """
         spec = os.path.expanduser(spec)
-        return cls(yaml_graph.load(spec), f"graph:{spec}", bundled.folder_of(spec), mock=mock, describe=describe)
+        file, folder = yaml_graph.load(spec), bundled.folder_of(spec)
+        return cls(file, f"graph:{spec}", folder, mock=mock, describe=describe, models_dir=models_dir)
 
     async def offered_models(self) -> list[str]:
         """The names of those that could answer, fetched or not."""
-        return [MOCK] if self.all_mock else [*ModelPool().named(LLM), MOCK]
+        return [MOCK] if self.all_mock else [*self._pool().named(LLM), MOCK]
 
     async def open(self, request: OpenRequest) -> GraphConversation:
         """Begin a conversation. Models are for the first turn to get."""
@@ -162,7 +173,7 @@ class GraphFileAgent:
 
     def models_with(self, chosen: str, workspace: str) -> AgentModels:
         """All that the graph needs, with the model that was chosen. Fetches nothing; raises as `enter`."""
-        pool = ModelPool()
+        pool = self._pool()
         if chosen and not (chosen.startswith(AGENT_PREFIX) or self.runs_mock(chosen)):
             pool.check_language(chosen)
         self._check(pool, chosen)
@@ -174,10 +185,18 @@ class GraphFileAgent:
         Models that can be fetched are not missing.
         """
         try:
-            self._check(ModelPool(), "")
+            self._check(self._pool(), "")
         except ModelError as error:
             return str(error)
         return None
+
+    def _pool(self) -> ModelPool:
+        """All models that the graph may name.
+
+        Raises:
+            ConfigError: the `models.json` cannot be used.
+        """
+        return ModelPool(models_dir=self._models_dir)
 
     def _check(self, pool: ModelPool, chosen: str) -> None:
         """Look for all models and for what runs them, before one of them is fetched."""

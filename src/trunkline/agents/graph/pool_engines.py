@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from trunkline.core.faults import ProviderError
 from trunkline.models.catalog_entry import DETECTS, EMBEDDING, HEARS, LLAMA, LLM, OPENAI, SPEAKS, CatalogEntry
+
+if TYPE_CHECKING:
+    from trunkline.models.remote import Remote
 
 #: Tokens of a model whose entry says nothing, and at most of one of the catalog that was made for more: memory for them
 #: is taken at once.
@@ -22,7 +25,9 @@ class LoadedEngine(Protocol):
 
 def is_speech(entry: CatalogEntry) -> bool:
     """Whether it is one of the catalog's models that hear or speak; we run no others."""
-    return entry.kind in (HEARS, SPEAKS, DETECTS) and (entry.packaged is not None or bool(entry.files[0].parts))
+    if entry.kind not in (HEARS, SPEAKS, DETECTS):
+        return False
+    return entry.packaged is not None or bool(entry.files and entry.files[0].parts)
 
 
 async def load_engine(entry: CatalogEntry, path: str, *, places: int | None, threads: int | None) -> LoadedEngine:
@@ -60,13 +65,28 @@ async def load_engine(entry: CatalogEntry, path: str, *, places: int | None, thr
     raise ProviderError(f"nothing here runs {entry.engine} models of this kind.")
 
 
-async def _remote(entry: CatalogEntry) -> LoadedEngine:
-    """A model at an address."""
-    from trunkline.models.embedding_openai import OpenAIEmbedding
-    from trunkline.models.openai_language import OpenAILanguage, Remote
+def remote_of(entry: CatalogEntry) -> Remote:
+    """Where a model that runs elsewhere is asked."""
+    from trunkline.models.remote import Remote
+    from trunkline.models.server_choice import MAX_CONCURRENT
 
     key = os.environ.get(entry.key_variable, "") if entry.key_variable else ""
-    remote = Remote(entry.name, entry.url, model=entry.remote_model, key=key, key_variable=entry.key_variable)
+    return Remote(
+        entry.name,
+        entry.urls,
+        model=entry.remote_model,
+        key=key,
+        key_variable=entry.key_variable,
+        limit=entry.max_concurrent or MAX_CONCURRENT,
+    )
+
+
+async def _remote(entry: CatalogEntry) -> LoadedEngine:
+    """A model that runs elsewhere."""
+    from trunkline.models.embedding_openai import OpenAIEmbedding
+    from trunkline.models.openai_language import OpenAILanguage
+
+    remote = remote_of(entry)
     if entry.kind == EMBEDDING:
         return await OpenAIEmbedding.load(remote)
     return OpenAILanguage(remote, entry.context or DEFAULT_CONTEXT, entry.tool_call_format, entry.sampling)

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 
 from trunkline.core.graph.models import SamplingParams
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine, Prompt, Slot, Vector
+from trunkline.models.generating import LOCAL
 
 
 class LanguageLease:
@@ -15,6 +16,7 @@ class LanguageLease:
         self.context_size = engine.context_size
         self.tool_call_format = engine.tool_call_format
         self.default_sampling = engine.default_sampling
+        self.provider = getattr(engine, "provider", LOCAL)
         self._engine = engine
         self._end: Callable[[], None] | None = end
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from trunkline.agents.graph import bundled, confined, yaml_graph, yaml_open
 from trunkline.agents.graph.params import exits_of
-from trunkline.agents.graph.yaml_graph import GraphFile
+from trunkline.agents.graph.yaml_graph import GraphFile, GraphReading
 from trunkline.base.document import DocumentError, Part
 from trunkline.base.nearest import suggestion
 from trunkline.base.values import Value
@@ -47,6 +47,8 @@ class GraphReport(Value):
     graph: GraphFile | None
     problems: tuple[Finding, ...] = ()
     warnings: tuple[Finding, ...] = ()
+    lines: Mapping[str, int] = {}
+    """The lines in which the nodes begin, by name; not of a graph in JSON."""
 
 
 def examine(path: str) -> GraphReport:
@@ -55,13 +57,27 @@ def examine(path: str) -> GraphReport:
         found = yaml_graph.read(path)
     except ConfigError as error:
         return GraphReport(None, (Finding(path, 0, 0, "", "", str(error), str(error)),))
+    return _examined(found, path, bundled.folder_of(path))
+
+
+def examine_data(data: bytes, name: str, folder: str) -> GraphReport:
+    """The same of what a file is to say: `name` is what complaints call it, `folder` the one that it belongs to."""
+    return _examined(yaml_graph.read_data(data, name, folder), name, folder)
+
+
+def _examined(found: GraphReading, name: str, folder: str) -> GraphReport:
     if found.file is None or found.root is None:
         return GraphReport(None, _ordered(found.wrong))
-    folder = bundled.folder_of(path)
     wrong = [*_wrong_kinds(found.root, found.file)] or asyncio.run(_opened(found.root, found.file, folder))
     problems = _ordered(wrong)
     odd = [*_paths(found.root, found.file), *_storages(found.root, found.file, folder)]
-    return GraphReport(None if problems else found.file, problems, _ordered(odd))
+    # In JSON, each place would be looked for by reading all of it again.
+    lines = {} if name.endswith(".json") else _lines(found.root.at("nodes").all_members())
+    return GraphReport(None if problems else found.file, problems, _ordered(odd), lines)
+
+
+def _lines(nodes: Mapping[str, Part]) -> dict[str, int]:
+    return {name: part.place.line for name, part in nodes.items() if part.place is not None}
 
 
 def _ordered(errors: Iterable[DocumentError]) -> tuple[Finding, ...]:

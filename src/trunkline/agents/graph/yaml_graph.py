@@ -100,7 +100,7 @@ def parse(data: bytes, name: str) -> GraphFile:
     Raises:
         ConfigError: as `load`.
     """
-    return _sound(_read(data, name, None))
+    return _sound(read_data(data, name, None))
 
 
 def read(path: str) -> GraphReading:
@@ -114,7 +114,7 @@ def read(path: str) -> GraphReading:
     except OSError as error:
         hint = _other(path) if isinstance(error, FileNotFoundError) else None
         raise ConfigError(f"The graph `{path}` cannot be read: {os.strerror(error.errno or 0)}.", hint=hint) from None
-    return _read(data, path, bundled.folder_of(path))
+    return read_data(data, path, bundled.folder_of(path))
 
 
 def _other(path: str) -> str:
@@ -130,7 +130,9 @@ def _sound(found: GraphReading) -> GraphFile:
     return found.file
 
 
-def _read(data: bytes, name: str, folder: str | None) -> GraphReading:
+def read_data(data: bytes, name: str, folder: str | None) -> GraphReading:
+    """The same, of a text that need not be in a file. `folder` is where the texts of storages may be, None for nowhere;
+    `name` as in `parse`."""
     try:
         root = document.parse(data, name, "the graph")
     except DocumentError as error:

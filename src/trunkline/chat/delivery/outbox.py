@@ -135,14 +135,18 @@ class Outbox:
 
     async def close(self) -> None:
         """Stop sending, in bounded time. What was not sent stays on disk. May be called again."""
-        self._closed = True
+        self.stop()
         lanes = list(self._lanes.values())
-        for lane in lanes:
-            lane.stop()
         await asyncio.gather(*(lane.close(CLOSE_SECONDS) for lane in lanes))
         if self._watch is not None:
             self._watch.cancel()
             await asyncio.wait({self._watch})
+
+    def stop(self) -> None:
+        """Begin nothing more: neither to send nor to change."""
+        self._closed = True
+        for lane in self._lanes.values():
+            lane.stop()
 
     # For `StreamedAnswer` and `Posting`.
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from trunkline.base import jsontext
 from trunkline.base.values import Value
+from trunkline.chat.delivery.database import FRESH, STALE
 from trunkline.chat.delivery.states import OPEN, UNSETTLED, Cause, MessageState, after
 from trunkline.chat.delivery.store import DAY_SECONDS, ChatStore, blob, unblob
 from trunkline.chat.platform import Button, FileType
@@ -96,12 +97,12 @@ class Rows:
             self.prune()
         added = self.store.execute(
             "INSERT INTO outbox (platform, chat, token, body, reply_to, state, created, changed)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING key",
             blob(platform), blob(chat), token, _dumped(body), None if reply_to is None else blob(reply_to),
-            MessageState.PENDING, now, now,
-        )  # fmt: skip
+            MessageState.PENDING.value, now, now,
+        ).fetchall()  # fmt: skip
         return OutboxRow(
-            int(added.lastrowid or 0),
+            int(added[0][0]),
             platform,
             chat,
             token,
@@ -120,15 +121,16 @@ class Rows:
         self.store.execute(
             "UPDATE outbox SET token = ?, body = ?, shown = ?, state = ?, message = ?, renewed = ?, problem = ?,"
             " changed = ? WHERE key = ?",
-            row.token, _dumped(row.body), None if row.shown is None else _dumped(row.shown), row.state,
-            None if row.message is None else blob(row.message), row.renewed,
-            jsontext.whole(row.problem)[:PROBLEM_CHARS], time.time(), row.id,
+            row.token, _dumped(row.body), None if row.shown is None else _dumped(row.shown), row.state.value,
+            None if row.message is None else blob(row.message), int(row.renewed),
+            jsontext.whole(row.problem).replace("\0", " ")[:PROBLEM_CHARS], time.time(), row.id,
         )  # fmt: skip
 
     def unfinished(self, platform: str) -> list[OutboxRow]:
         """What is left to do, in order: those that are open, and those that show an old text."""
-        rows = self._select("platform = ? AND state IN (?, ?)", blob(platform), *sorted(OPEN))
-        rows += self._select("platform = ? AND state = 'sent' AND shown IS NOT body", blob(platform))
+        rows = self._select("platform = ? AND state IN (?, ?)", blob(platform), *sorted(state.value for state in OPEN))
+        stale = STALE[self.store.database.dialect]
+        rows += self._select(f"platform = ? AND state = 'sent' AND {stale}", blob(platform))
         return sorted(rows, key=lambda row: row.id)
 
     def unsettled(self, platform: str | None = None, chat: str | None = None) -> list[OutboxRow]:
@@ -143,7 +145,7 @@ class Rows:
             f"SELECT EXISTS (SELECT 1 FROM outbox WHERE platform = ? AND {_LOST})",  # noqa: S608
             blob(platform),
         )
-        return bool(found.fetchone()[0])
+        return bool(found.fetchall()[0][0])
 
     def untold(self, platform: str, chat: str) -> list[int]:
         """The ids of those that their chat was not told of."""
@@ -157,7 +159,7 @@ class Rows:
         """Their chat was told of them; or was not, after all."""
         with self.store.together():
             for id in ids:
-                self.store.execute("UPDATE outbox SET told = ? WHERE key = ?", told, id)
+                self.store.execute("UPDATE outbox SET told = ? WHERE key = ?", int(told), id)
 
     def retry(self, id: int) -> OutboxRow | None:
         """Have a failed or unknown message tried again; an unknown one may then appear twice. None: there is no such.
@@ -190,7 +192,8 @@ class Rows:
         """Remove what nobody will ask for."""
         now = self._pruned = time.time()
         self.store.execute(
-            "DELETE FROM outbox WHERE changed < ? AND state = 'sent' AND shown IS body", now - SENT_DAYS * DAY_SECONDS
+            f"DELETE FROM outbox WHERE changed < ? AND state = 'sent' AND {FRESH[self.store.database.dialect]}",  # noqa: S608
+            now - SENT_DAYS * DAY_SECONDS,
         )
         self.store.execute(
             f"DELETE FROM outbox WHERE changed < ? AND {_LOST}",  # noqa: S608
@@ -199,7 +202,7 @@ class Rows:
 
     def version(self) -> int:
         """A number that changes when another process changes the database."""
-        return int(self.store.execute("PRAGMA data_version").fetchone()[0])
+        return self.store.database.version()
 
     def _unsettled(self, id: int) -> OutboxRow | None:
         return next((row for row in self._select("key = ?", id) if row.state in UNSETTLED), None)

@@ -1,39 +1,30 @@
 """What the bridge must remember: what was received, which session a chat has, and what is to be sent.
 
-One SQLite database, private to its owner. Each method is one transaction, and on the disk when it returns
-(`synchronous=FULL`): a power cut takes back nothing that somebody was told. `together` makes one of several.
-
-Other processes may look into the database while a bridge runs, and ask for a message to be sent again. That no two
-bridges serve one platform is what `claim` is for.
+Each method is one transaction, and on the disk when it returns. `together` makes one of several. Where that is, the
+`ChatDatabase` says: a file, or a server that several machines share.
 
 The tables for what is to be sent are used by `rows`.
 """
 
 from __future__ import annotations
 
-import os
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
-from trunkline.base import jsontext, paths
+from trunkline.base import jsontext
 from trunkline.base.values import Value
+from trunkline.chat.delivery.database import ChatDatabase, StatementResult
+from trunkline.chat.delivery.disk import ChatDisk
 from trunkline.chat.platform import Inbound, InboundFile
-from trunkline.core.faults import ConfigError
-from trunkline.store import locks
-from trunkline.store.explaining import explained
-from trunkline.store.private import open_private
+from trunkline.core.faults import StoreUnavailable
 
 #: For how long a message that is delivered again is recognised. Platforms deliver again what is a day or a few old.
 DEDUP_DAYS = 30
 
 #: How often old rows are looked for, in messages received: seldom enough to cost nothing.
 PRUNE_EVERY = 1000
-
-#: How long to wait for another process's transaction, which takes milliseconds.
-BUSY_SECONDS = 5.0
 
 DAY_SECONDS = 24 * 60 * 60
 
@@ -44,58 +35,10 @@ _WAITING, _RUNNING = "waiting", "running"
 #: What nobody will ask for again: only that it was here is kept.
 _FORGOTTEN = frozenset({"success", "refused"})
 
-# Ids and texts are blobs: SQLite's text cannot hold lone surrogates. Keys of the outbox are never used twice
-# (`AUTOINCREMENT`): they are the order of delivery, and what a person names a message by.
-MIGRATIONS = (
-    (
-        """
-        CREATE TABLE notes (
-            key INTEGER PRIMARY KEY,
-            platform BLOB NOT NULL,
-            id BLOB NOT NULL,
-            chat BLOB NOT NULL,
-            item BLOB,
-            state TEXT NOT NULL,
-            noted REAL NOT NULL,
-            UNIQUE (platform, id)
-        )
-        """,
-        "CREATE INDEX notes_open ON notes (platform, state) WHERE state IN ('waiting', 'running')",
-        "CREATE INDEX notes_noted ON notes (noted)",
-        """
-        CREATE TABLE conversations (
-            platform BLOB NOT NULL,
-            chat BLOB NOT NULL,
-            kept BLOB NOT NULL,
-            PRIMARY KEY (platform, chat)
-        ) WITHOUT ROWID
-        """,
-        """
-        CREATE TABLE outbox (
-            key INTEGER PRIMARY KEY AUTOINCREMENT,
-            platform BLOB NOT NULL,
-            chat BLOB NOT NULL,
-            token TEXT NOT NULL,
-            body BLOB NOT NULL,
-            shown BLOB,
-            reply_to BLOB,
-            state TEXT NOT NULL,
-            message BLOB,
-            renewed INTEGER NOT NULL DEFAULT 0,
-            problem TEXT NOT NULL DEFAULT '',
-            created REAL NOT NULL,
-            changed REAL NOT NULL
-        )
-        """,
-        "CREATE INDEX outbox_unsent ON outbox (platform, state) WHERE state <> 'sent'",
-        "CREATE INDEX outbox_stale ON outbox (platform) WHERE state = 'sent' AND shown IS NOT body",
-        "CREATE INDEX outbox_changed ON outbox (changed)",
-    ),
-    (
-        "ALTER TABLE outbox ADD COLUMN told INTEGER NOT NULL DEFAULT 0",
-        "CREATE INDEX outbox_untold ON outbox (platform, chat) WHERE state <> 'sent' AND told = 0",
-    ),
-)
+
+class ChatStoreLost(StoreUnavailable):
+    """The platform is another machine's to serve, or it is not known what was written: this run of the bridge is over,
+    as after a crash."""
 
 
 class Note(Value):
@@ -125,26 +68,26 @@ class KeptChat(Value):
     """The turn of that event, if it is the chat's; 0: that begins later."""
 
 
-#: What it is to people.
-_WHAT = "chat database"
-
-
 class ChatStore:
     """The bridge's memory. Belongs to the thread that made it. Close it when done."""
 
-    def __init__(self, path: str | None = None) -> None:
-        """Open the database, or make it. Without a path it is `chat.db` in the state directory.
+    def __init__(self, path: str | None = None, *, database: ChatDatabase | None = None) -> None:
+        """Open the file at `path`, or make it; without one it is `chat.db` in the state directory. Or use another
+        `database`, which is closed with the store.
 
         Raises:
             ConfigError: it cannot be opened, or a newer version made it.
         """
-        self._claims: dict[str, int] = {}
         self._lost: list[Callable[[], None]] = []
         self._after: list[Callable[[], None]] | None = None
         self._since_pruned = 0
-        self.path = os.path.abspath(path or os.path.join(paths.state_dir(), "chat.db"))
-        self.connection = open_private(self.path, _WHAT, MIGRATIONS, busy_seconds=BUSY_SECONDS)
+        self.database = database or ChatDisk(path)
         self._prune()
+
+    @property
+    def path(self) -> str:
+        """Where it is, for people."""
+        return self.database.where
 
     def note(self, platform: str, item: Inbound) -> Note | None:
         """Remember what somebody wrote. None: it was here before, also before a restart."""
@@ -153,10 +96,10 @@ class ChatStore:
             self._prune()
         added = self.execute(
             "INSERT INTO notes (platform, id, chat, item, state, noted) VALUES (?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT (platform, id) DO NOTHING",
+            " ON CONFLICT (platform, id) DO NOTHING RETURNING key",
             blob(platform), blob(item.id), blob(item.chat), _dumped(item), _WAITING, time.time(),
-        )  # fmt: skip
-        return Note(int(added.lastrowid or 0), platform, item) if added.rowcount else None
+        ).fetchall()  # fmt: skip
+        return Note(int(added[0][0]), platform, item) if added else None
 
     def begin(self, note: Note) -> None:
         """Its turn begins: from now on it is never run by itself again."""
@@ -168,8 +111,8 @@ class ChatStore:
         if outcome in (_WAITING, _RUNNING):
             raise ValueError(f"`{outcome}` is not an outcome")
         self.execute(
-            "UPDATE notes SET state = ?, item = CASE WHEN ? THEN NULL ELSE item END WHERE key = ?",
-            outcome, outcome in _FORGOTTEN, note.id,
+            "UPDATE notes SET state = ?, item = CASE WHEN ? = 1 THEN NULL ELSE item END WHERE key = ?",
+            outcome, int(outcome in _FORGOTTEN), note.id,
         )  # fmt: skip
 
     def waiting(self, platform: str) -> list[Note]:
@@ -229,16 +172,15 @@ class ChatStore:
         if self._after is not None:
             yield
             return
-        self.execute("BEGIN IMMEDIATE")
+        self.database.begin()
         after: list[Callable[[], None]] = []
         lost: list[Callable[[], None]] = []
         self._after, self._lost = after, lost
         try:
             yield
-            self.execute("COMMIT")
+            self.database.commit()
         except BaseException:
-            if self.connection.in_transaction:
-                self.connection.execute("ROLLBACK")
+            self.database.rollback()
             # The other way round, so that what was first is as it was in the end.
             for callback in reversed(lost):
                 callback()
@@ -265,37 +207,22 @@ class ChatStore:
         Who has it may claim it again.
 
         Raises:
-            ConfigError: another process does.
+            ConfigError: another process of this machine does.
+            ChatStoreLost: another machine does.
         """
-        if platform in self._claims:
-            return
-        path = f"{self.path}-{blob(platform).hex()}.lock"
-        with self._explained():
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, locks.PRIVATE_FILE)
-        if locks.lock(fd):
-            self._claims[platform] = fd
-            return
-        pid = locks.holder(fd)
-        os.close(fd)
-        raise ConfigError(
-            f"Another bridge serves `{platform}` from `{self.path}`{f' (process {pid})' if pid else ''}.",
-            hint="Stop it first, or give this one a state directory of its own (`TRUNKLINE_HOME`).",
-        )
+        self.database.claim(platform)
 
-    def execute(self, statement: str, *parameters: object) -> sqlite3.Cursor:
+    def execute(self, statement: str, *parameters: object) -> StatementResult:
         """Run one statement; on its own it is a transaction.
 
         Raises:
             ConfigError: the database cannot be used.
         """
-        with self._explained():
-            return self.connection.execute(statement, parameters)
+        return self.database.execute(statement, *parameters)
 
     def close(self) -> None:
         """Let go of the database and of the claims. May be called again."""
-        self.connection.close()
-        while self._claims:
-            os.close(self._claims.popitem()[1])
+        self.database.close()
 
     def _notes(self, condition: str, *parameters: object) -> list[Note]:
         # The condition is one of this file's own.
@@ -311,9 +238,6 @@ class ChatStore:
             "DELETE FROM notes WHERE noted < ? AND state NOT IN (?, ?)",
             time.time() - DEDUP_DAYS * DAY_SECONDS, _WAITING, _RUNNING,
         )  # fmt: skip
-
-    def _explained(self) -> AbstractContextManager[None]:
-        return explained(_WHAT, self.path)
 
 
 def blob(text: str) -> bytes:

@@ -20,7 +20,7 @@ from trunkline.base.config import USER_FILE
 from trunkline.base.values import Value
 from trunkline.chat.credentials import secret
 from trunkline.chat.matrix.client import Homeserver, MatrixRefused
-from trunkline.chat.matrix.state import StateFile
+from trunkline.chat.matrix.state import StateKeeper
 from trunkline.chat.plain import sentence
 from trunkline.chat.platform import NotNow, SendFailed, TokenRefused, Unclear
 from trunkline.core.faults import ConfigError
@@ -52,7 +52,7 @@ class Credentials(Value):
 class Account:
     """One account: its connection, its id, and what it keeps."""
 
-    def __init__(self, address: str, credentials: Credentials, keeper: StateFile, environ: Mapping[str, str]) -> None:
+    def __init__(self, address: str, credentials: Credentials, keeper: StateKeeper, environ: Mapping[str, str]) -> None:
         if not credentials.token and not (credentials.user and credentials.password):
             raise ConfigError(
                 "There are no credentials for Matrix.",

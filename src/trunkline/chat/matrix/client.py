@@ -121,7 +121,8 @@ class Homeserver:
         session, self._client.client_session = self._client.client_session, None
         if session is not None:
             try:
-                await asyncio.wait_for(session.close(), CLOSE_SECONDS)
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await session.close()
             except TimeoutError:
                 # They are the system's to close now.
                 return

@@ -24,7 +24,7 @@ from uuid import uuid4
 from trunkline.chat.matrix import content, events
 from trunkline.chat.matrix.account import Account, Credentials
 from trunkline.chat.matrix.client import Homeserver
-from trunkline.chat.matrix.state import StateFile
+from trunkline.chat.matrix.state import StateKeeper
 from trunkline.chat.matrix.stream import SyncStream
 from trunkline.chat.platform import (
     Button,
@@ -35,6 +35,7 @@ from trunkline.chat.platform import (
     NotNow,
     Pressed,
     SendFailed,
+    StateShelf,
     Unclear,
     nobody,
 )
@@ -119,7 +120,7 @@ class MatrixPlatform:
             ConfigError: there are no credentials, the address is none, or `matrix-nio` is missing.
         """
         credentials = Credentials(token, user, password)
-        self._account = Account(homeserver, credentials, StateFile(state_dir), environ)
+        self._account = Account(homeserver, credentials, StateKeeper.file(state_dir), environ)
         self._may_invite = may_invite
         self._limits = Limits(
             content.TEXT_BYTES,
@@ -145,6 +146,9 @@ class MatrixPlatform:
     def user(self) -> str:
         """Our own id, such as `@bot:example.org`. Known when it is open."""
         return self._account.user
+
+    def keep_state_in(self, shelf: StateShelf) -> None:
+        self._account.keeper = StateKeeper.shelf(shelf)
 
     async def open(self) -> None:
         allowed = await self._account.open()

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from trunkline.base import jsontext, paths
 from trunkline.base.regular import read_regular
 from trunkline.base.values import Value
+from trunkline.chat.platform import StateShelf
+from trunkline.core.faults import Fault
 from trunkline.store import durable
 
 _logger = logging.getLogger(__name__)
@@ -42,10 +46,23 @@ class MatrixState(Value):
 def load(directory: str) -> MatrixState:
     """What was kept last; nothing if it cannot be read."""
     try:
-        kept = jsontext.loads(read_regular(os.path.join(directory, FILE), _MOST_BYTES).data)
-    except (OSError, ValueError):
+        return decoded(read_regular(os.path.join(directory, FILE), _MOST_BYTES).data)
+    except OSError:
+        return MatrixState()
+
+
+def decoded(data: bytes) -> MatrixState:
+    """What was kept; nothing if it cannot be understood."""
+    try:
+        kept = jsontext.loads(data)
+    except ValueError:
         return MatrixState()
     return _state(kept) if isinstance(kept, dict) else MatrixState()
+
+
+def encoded(state: MatrixState) -> bytes:
+    """What is to be kept."""
+    return jsontext.dumps({"user": state.user, "device": state.device, "since": state.since, "told": state.told})
 
 
 def save(directory: str, state: MatrixState) -> None:
@@ -56,7 +73,7 @@ def save(directory: str, state: MatrixState) -> None:
     """
     paths.ensure_dir(directory)
     path = os.path.join(directory, FILE)
-    data = jsontext.dumps({"user": state.user, "device": state.device, "since": state.since, "told": state.told})
+    data = encoded(state)
     handle = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(data)
@@ -75,20 +92,35 @@ def _state(kept: dict[str, Any]) -> MatrixState:
     )
 
 
-class StateFile:
-    """The state of one account, and its file."""
+class StateKeeper:
+    """The state of one account, and how it is kept."""
 
-    def __init__(self, directory: str) -> None:
-        self._directory = directory
-        self.state = load(directory)
+    def __init__(self, state: MatrixState, save: Callable[[MatrixState], None]) -> None:
+        """`save` may raise `OSError` or a `Fault`."""
+        self.state = state
+        self._save = save
+
+    @classmethod
+    def file(cls, directory: str) -> StateKeeper:
+        """In a file there."""
+        return cls(load(directory), partial(save, directory))
+
+    @classmethod
+    def shelf(cls, shelf: StateShelf) -> StateKeeper:
+        """Beside the bridge's own memory.
+
+        Raises:
+            Fault: it cannot be read now.
+        """
+        return cls(decoded(shelf.recall()), lambda state: shelf.remember(encoded(state)))
 
     def keep(self, **changes: Any) -> None:
-        """Change some of it. A file that cannot be written costs a restart some repetition, and nothing now."""
+        """Change some of it. What cannot be written costs a restart some repetition, and nothing now."""
         changed = self.state.replace(**changes)
         if changed == self.state:
             return
         self.state = changed
         try:
-            save(self._directory, changed)
-        except OSError as error:
+            self._save(changed)
+        except (OSError, Fault) as error:
             _logger.warning("cannot keep where we are in the stream of events: %s", error)

@@ -26,7 +26,7 @@ from trunkline.chat.matrix.events import (
     read,
     since_we_came,
 )
-from trunkline.chat.matrix.state import StateFile
+from trunkline.chat.matrix.state import StateKeeper
 from trunkline.chat.platform import NotNow, SendFailed, TokenRefused, Unclear
 from trunkline.core.faults import ConfigError
 
@@ -56,7 +56,7 @@ class SyncStream:
     def __init__(
         self,
         server: Homeserver,
-        keeper: StateFile,
+        keeper: StateKeeper,
         me: str,
         *,
         may_invite: Callable[[str], bool],
@@ -190,6 +190,7 @@ class SyncStream:
 
     async def _pause(self, seconds: float) -> None:
         try:
-            await asyncio.wait_for(self._server.closed.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._server.closed.wait()
         except TimeoutError:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trunkline.base.values import Value
 from trunkline.cli.terminal.calls import clean_delta
-from trunkline.cli.terminal.markdown import Markdown, MarkdownStream, is_table
+from trunkline.cli.terminal.markdown import MarkdownStream, formatted, is_table
 from trunkline.cli.terminal.paint import Painter
 from trunkline.cli.terminal.screen import is_blank
 
@@ -72,7 +72,7 @@ class AnswerView:
         width = self._width or self._painter.width
         # Asked for several times a frame, while nothing new may have come.
         if self._painted[:2] != (block, width):
-            lines = self._painter.lines(Markdown(block), width)
+            lines = self._painter.lines(formatted(block), width)
             self._painted = (block, width, _trimmed(lines))
         return self._painted[2]
 

@@ -20,8 +20,29 @@ SHOWN_ERROR_LINES = 10
 LONGEST_LINE = 400
 
 #: The arguments that say what a call is about, the most telling first.
-_TELLING = ("command", "cmd", "file_path", "path", "pattern", "query", "url", "prompt", "task", "name")
+_TELLING = (
+    "command",
+    "cmd",
+    "file_path",
+    "path",
+    "pattern",
+    "query",
+    "url",
+    "prompt",
+    "task",
+    "name",
+    "plan",
+    "bash_id",
+)
 
+#: How the result of Read begins if the model has the file already.
+_UNCHANGED = "File unchanged since last read."
+#: What is said of a command that runs in the background: by Bash, and by the tools that look after it.
+_IN_BACKGROUND = re.compile(r"The command runs in the background\.\nbash_id: (\S+)\n.*", re.DOTALL)
+_BACKGROUND_OUTPUT = re.compile(
+    r"bash_id: \S+\n(?:Status: (running)[^\n]*|Exit code: (-?\d+))\n(?:\[ended by ([^\n]+)\]\n)?OUTPUT:\n(.*)",
+    re.DOTALL,
+)
 _COMMAND_RESULT = re.compile(r"Exit code: (-?\d+)\nSTDOUT:\n(.*)\nSTDERR:\n(.*)", re.DOTALL)
 
 
@@ -40,7 +61,7 @@ def caption(name: str, args: Mapping[str, Any] | None = None, description: str =
         if isinstance(value, str) and value.strip():
             return _captioned(name, value)
     if description and description != name:
-        return _captioned(name, description)
+        return _captioned(name, description.removeprefix(f"{name}: "))
     pairs = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in args.items())
     return _captioned(name, pairs)
 
@@ -64,8 +85,14 @@ def glance(event: ToolFinished) -> ResultExcerpt:
         return ResultExcerpt(("(an image)",))
     text = clean(event.output)
     if event.status == "success" and event.name == "Read":
+        if text.startswith(_UNCHANGED):
+            return ResultExcerpt(("unchanged since it was read",))
         count = len(text.splitlines())
         return ResultExcerpt((f"{count} line{'' if count == 1 else 's'}",))
+    if event.status == "success" and (found := _IN_BACKGROUND.fullmatch(text)):
+        return ResultExcerpt((f"runs in the background as {found[1]}",))
+    if event.status == "success" and (found := _BACKGROUND_OUTPUT.fullmatch(text)):
+        return _of_background(found)
     text = _command_output(text)
     lines = [line[:LONGEST_LINE] for line in text.strip("\n").split("\n")]
     if event.status == "error":
@@ -76,6 +103,17 @@ def glance(event: ToolFinished) -> ResultExcerpt:
     if lines == [""]:
         return ResultExcerpt(("(no output)",))
     return ResultExcerpt(tuple(shown), len(lines) - len(shown))
+
+
+def _of_background(found: re.Match[str]) -> ResultExcerpt:
+    """How a command in the background is doing, and the newest of what it has printed."""
+    running, code, killed_by, output = found.groups()
+    state = "still running" if running else f"ended by {killed_by}" if killed_by else f"exit code {code}"
+    lines = [line[:LONGEST_LINE] for line in output.strip("\n").split("\n")]
+    shown = lines[-SHOWN_LINES:]
+    hidden = len(lines) - len(shown)
+    before = f", {hidden} more line{'' if hidden == 1 else 's'} before these" if hidden else ""
+    return ResultExcerpt((f"{state}{before}:", *shown))
 
 
 def _command_output(text: str) -> str:

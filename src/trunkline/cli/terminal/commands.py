@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Protocol, get_args
+from typing import Protocol
 
 from rich.text import Text
 
 from trunkline.base import exchange_home
 from trunkline.base.nearest import suggestion
-from trunkline.base.printable import printable
+from trunkline.base.printable import printable, printable_line
 from trunkline.base.vocabulary import Mode
 from trunkline.cli import local_exchange, shelf
+from trunkline.cli.terminal import memory, permissions
 from trunkline.cli.terminal.calls import one_line
 from trunkline.cli.terminal.view import View
-from trunkline.cli.transcript import tokens, when
 from trunkline.core.agent import SetOptions
-from trunkline.core.faults import ConfigError, Fault
-from trunkline.core.grants import Grant
+from trunkline.core.faults import ConfigError, Fault, SessionNotFound
 from trunkline.core.log import SessionInfo
 from trunkline.core.session import Session
+from trunkline.core.transcript import tokens, when
 
-MODES: tuple[Mode, ...] = get_args(Mode)
+#: In the order in which Shift-Tab goes through them: whoever passes by `plan` has not been in `yolo` before.
+MODES: tuple[Mode, ...] = ("default", "auto_edit", "plan", "yolo")
 #: As many sessions as one looks through; `trunkline sessions list` has them all.
 LISTED_SESSIONS = 15
 #: Resellers offer hundreds.
@@ -69,6 +70,9 @@ class Chat(Protocol):
     async def models(self) -> list[str]:
         """Those that the agent could use, as far as that is known."""
 
+    def known_models(self) -> list[str]:
+        """The same, as far as it is known without asking anybody."""
+
     def use_model(self, name: str) -> None:
         """Count by another model's prices from now on."""
 
@@ -87,29 +91,33 @@ class Chat(Protocol):
         """
 
 
-Handler = Callable[[Chat, str], Awaitable[None]]
+#: Carries out a command, with the words behind it. Gives what is to be said to the agent, if anything is.
+Handler = Callable[[Chat, str], Awaitable[str | None]]
 
 
 async def _help(chat: Chat, argument: str) -> None:
-    from rich.table import Table
+    from trunkline.cli.terminal import helping
 
-    table = Table.grid(padding=(0, 2))
-    for name, (usage, words, _) in COMMANDS.items():
-        table.add_row(Text(f"/{name} {usage}".rstrip(), "cyan"), words)
-    for command, words in chat.agent_commands.items():
-        if command[1:] not in COMMANDS:
-            table.add_row(Text(command, "cyan"), words)
-    table.add_row("", "")
-    for keys, words in (
+    theirs = {word[1:]: (word, words) for word, words in chat.agent_commands.items()}
+    ours = {name: (f"/{name} {usage}".rstrip(), words) for name, (usage, words, _) in COMMANDS.items()}
+    keys = (
         ("@path", "attaches a file"),
+        *(
+            (("# text", "adds a line to what is remembered of this directory"),)
+            * (memory.COMMAND in chat.agent_commands)
+        ),
+        ("Ctrl-V", "attaches the picture on the clipboard"),
         ("Esc Enter, or \\ Enter", "begins a new line"),
+        ("Ctrl-X Ctrl-E", "opens what you have typed in your editor"),
         ("Shift-Tab", "goes to the next approval mode"),
-        ("Ctrl-C, Esc", "stop the answer; what you type in the meantime is sent after it"),
+        ("Ctrl-C, Esc", "stop the answer, and not the program"),
+        ("Enter", "during an answer: sends what you typed after it"),
+        ("Tab", "during an answer: sends what you typed into it, at once"),
+        ("Up", "the message before; takes back what waits to be sent"),
         ("Ctrl-D", "leaves"),
         *((("Space", "in an empty line: lets the agent fall silent, or begins and ends what you say"),) * chat.spoken),
-    ):
-        table.add_row(Text(keys, "cyan"), words)
-    chat.view.plain(table)
+    )
+    chat.view.plain(helping.grouped({**theirs, **ours}, keys))
     if not chat.agent_commands:
         chat.view.note("Other commands go to the agent.")
 
@@ -163,47 +171,19 @@ async def _mode(chat: Chat, argument: str) -> None:
     for mode in MODES:
         if mode == argument:
             chat.session.set_mode(mode)
-            chat.view.note(f"The approval mode is `{mode}` now.")
+            chat.view.note(f"The approval mode is `{mode}` now{': the agent acts unasked' if mode == 'yolo' else ''}.")
             return
     raise ConfigError(f"There is no approval mode `{argument}`; there are {', '.join(MODES)}.")
 
 
-async def _grants(chat: Chat, argument: str) -> None:
-    grants = chat.session.grants
-    if argument:
-        for grant in _chosen_grants(argument, grants):
-            chat.session.revoke(grant)
-            chat.view.note(f"Taken back: {chat.session.clean(str(grant))}.")
-        return
-    from rich.table import Table
-
-    allowed = ", ".join(chat.session.allowed) or "no tools"
-    chat.view.note(f"The approval mode is `{chat.session.mode}`. Besides what it allows, {allowed} need no approval.")
-    if not grants:
-        chat.view.note("Nothing was granted in this session.")
-        return
-    table = Table.grid(padding=(0, 2))
-    for number, grant in enumerate(grants, 1):
-        table.add_row(Text(str(number), "cyan"), Text(chat.session.clean(str(grant))))
-    chat.view.plain(table)
-    chat.view.note("/grants revoke NUMBER takes one of them back, /grants revoke all takes back all.")
+async def _plan(chat: Chat, argument: str) -> str:
+    chat.session.set_mode("plan")
+    chat.view.note("Plan mode: the agent reads and plans, and changes nothing. It shows you its plan before it begins.")
+    return argument
 
 
-def _chosen_grants(argument: str, grants: Sequence[Grant]) -> Sequence[Grant]:
-    verb, _, which = argument.partition(" ")
-    which = which.strip()
-    numbered = {str(number): (grant,) for number, grant in enumerate(grants, 1)}
-    if verb == "revoke" and which == "all":
-        return grants
-    if verb == "revoke" and which.isdecimal():
-        if which in numbered:
-            return numbered[which]
-        raise ConfigError(f"There is no grant {which}.", hint="/grants lists them.")
-    raise ConfigError(
-        f"`/grants {argument}` was not understood.", hint="Say `/grants revoke NUMBER`; /grants lists them."
-    )
-
-
+#: What stands for an effort that nobody has set.
+UNSET = "default"
 #: What stands behind a model's usual name where one of its versions is listed.
 _DATED = r"-\d{4}-?\d{2}-?\d{2}"
 
@@ -216,7 +196,7 @@ async def _model(chat: Chat, argument: str) -> None:
         others = [name for name in await chat.models() if name != chat.model]
         if others:
             more = f" and {len(others) - LISTED_MODELS} more" if len(others) > LISTED_MODELS else ""
-            chat.view.note(f"There are also {', '.join(map(printable, others[:LISTED_MODELS]))}{more}.")
+            chat.view.note(f"Other models: {', '.join(map(printable, others[:LISTED_MODELS]))}{more}.")
             chat.view.note("/model NAME changes to another.")
         return
     await chat.session.configure(SetOptions({"model": argument}))
@@ -229,10 +209,31 @@ async def _model(chat: Chat, argument: str) -> None:
         chat.view.note(f"It is not among the models that are known.{near} The next message shows whether it answers.")
 
 
+async def _effort(chat: Chat, argument: str) -> None:
+    can = chat.session.capabilities
+    levels = ", ".join(can.effort_levels)
+    if not argument:
+        now = f"The effort is `{can.effort}`." if can.effort else "The effort is the model's own default."
+        others = f" `/effort LEVEL` changes it: {levels}, or default." if levels else ""
+        chat.view.note(now + (others or " It has no setting for effort that is known."))
+        return
+    await chat.session.configure(SetOptions({"effort": "" if argument == UNSET else argument}))
+    chat.view.note(
+        "The effort is the model's own default now." if argument == UNSET else f"The effort is `{argument}` now."
+    )
+
+
+async def _todos(chat: Chat, argument: str) -> None:
+    if not chat.view.show_todos():
+        chat.view.note("The agent has no list of things to do.")
+
+
 async def _usage(chat: Chat, argument: str) -> None:
     state = chat.session.state
     chat.view.note(f"Last turn: {tokens(state.last)}")
-    chat.view.note(f"In total ({state.turns} turn{'' if state.turns == 1 else 's'}): {tokens(state.total)}")
+    chat.view.note(
+        f"In total ({state.turns} turn{'' if state.turns == 1 else 's'}, commands included): {tokens(state.total)}"
+    )
     if chat.spent:
         chat.view.note(f"Spent since the start of this program: {chat.spent}")
 
@@ -260,29 +261,35 @@ COMMANDS: dict[str, tuple[str, str, Handler]] = {
     "sessions": ("", "lists the sessions of this directory, or of the exchange", _sessions),
     "resume": ("[ID]", "continues another session", _resume),
     "mode": ("[MODE]", "shows or changes what may be done unasked", _mode),
-    "grants": ("[revoke N]", "shows what needs no approval, or takes a part of it back", _grants),
+    "plan": ("[TEXT]", "lets the agent plan, and change nothing before you agree", _plan),
+    "grants": ("[revoke N]", "shows what needs no approval, or takes a part of it back", permissions.grants),
+    "permissions": ("[add RULE]", "shows the permission rules, adds and removes your own", permissions.permissions),
     "model": ("[NAME]", "shows which models there are, or changes to one", _model),
+    "effort": ("[LEVEL]", "shows how hard the model tries, or changes it", _effort),
+    "todos": ("", "shows the agent's list of things to do", _todos),
     "thinking": ("[on|off]", "shows thinking in full, or folded", _thinking),
-    "trace": ("[on|off]", "shows the way of each turn through a graph, or not", _trace),
+    "trace": ("[on|off]", "shows which way each turn takes through its graph", _trace),
     "usage": ("", "shows how many tokens were used", _usage),
     "exit": ("", "leaves", _exit),
     "quit": ("", "leaves", _exit),
 }
 
 
-async def run(chat: Chat, text: str) -> bool:
-    """Carry out what was typed; false if it is no command of ours, and so for the agent."""
+async def run(chat: Chat, text: str) -> str:
+    """Carry out what was typed; gives what is for the agent, which is nothing if it was a command of ours."""
     name, _, argument = text.partition(" ")
-    is_ours = name.startswith("/") and name[1:] in COMMANDS
     try:
-        if is_ours:
-            await COMMANDS[name[1:]][2](chat, argument.strip())
-        else:
-            _check_agents(chat, text)
+        if name.startswith("/") and name[1:] in COMMANDS:
+            return await COMMANDS[name[1:]][2](chat, argument.strip()) or ""
+        if memory.COMMAND in chat.agent_commands:
+            text = memory.as_command(text)
+            if text.strip() == memory.COMMAND:
+                await memory.edit(chat.workspace)
+        _check_agents(chat, text)
     except Fault as fault:
         chat.view.failure(str(fault))
-        return True
-    return is_ours
+        return ""
+    return text if text.strip() else ""
 
 
 def _check_agents(chat: Chat, text: str) -> None:
@@ -295,28 +302,42 @@ def _check_agents(chat: Chat, text: str) -> None:
         return
     from trunkline.agents.coder import commands as agents
 
-    found = agents.split(text)
+    found = agents.split(text, chat.agent_commands)
     if found is not None and found[0] not in chat.agent_commands:
         known = [*chat.agent_commands, *(f"/{name}" for name in COMMANDS)]
         raise agents.unknown(found[0], known, "/help lists those there are.")
 
 
-def offered() -> Iterable[tuple[str, str]]:
-    """Names and meanings, for completion."""
-    return [(name, words) for name, (_, words, _) in COMMANDS.items()]
+def offered(chat: Chat) -> Iterable[tuple[str, str]]:
+    """Names and meanings, for completion; those of the agent, too."""
+    ours = {name: words for name, (_, words, _) in COMMANDS.items()}
+    theirs = {name[1:]: printable_line(words) for name, words in chat.agent_commands.items()}
+    return sorted({**theirs, **ours}.items())
 
 
-def arguments(command: str, workspace: str, *, attached: bool = False) -> Iterable[str]:
+#: What can follow the commands that take one of a few words. For those of the agent it is the first of several.
+_WORDS: Mapping[str, Sequence[str]] = {
+    "/mode": MODES,
+    "/thinking": ("on", "off"),
+    "/trace": ("on", "off"),
+    "/grants": ("revoke ", "revoke all"),
+    "/memory": ("add ",),
+    "/bashes": ("kill ", "kill all"),
+    "/mcp": ("reconnect ", "login "),
+}
+
+
+def arguments(chat: Chat, command: str, *, attached: bool = False) -> Iterable[str]:
     """What can follow a command."""
-    if command == "/mode":
-        return MODES
-    if command in ("/thinking", "/trace"):
-        return ("on", "off")
+    if command == "/model":
+        return chat.known_models()
+    if command == "/effort":
+        return (*chat.session.capabilities.effort_levels, UNSET)
     if command == "/resume":
         there = place(attached=attached)
-        found = sessions_of(workspace) if there is None else shelf.sessions(there)[:LISTED_SESSIONS]
+        found = sessions_of(chat.workspace) if there is None else shelf.sessions(there)[:LISTED_SESSIONS]
         return [info.id for info in found if info.id == printable(info.id)]
-    return ()
+    return _WORDS.get(command, ())
 
 
 def place(*, attached: bool) -> str | None:
@@ -335,7 +356,14 @@ def _chosen(argument: str, workspace: str) -> str:
     if argument == shelf.LATEST:
         return found[0].id if found else argument
     numbered = {str(number): info.id for number, info in enumerate(found, 1)}
-    return numbered[argument] if argument in numbered else shelf.named(argument)
+    if argument in numbered:
+        return numbered[argument]
+    try:
+        return shelf.named(argument)
+    except SessionNotFound as error:
+        # What is typed in a shell is no help here.
+        meant = error.hint if error.hint and error.hint.startswith("Did you mean") else None
+        raise SessionNotFound(error.message, hint=meant or "/sessions lists those there are.") from None
 
 
 def _chosen_there(argument: str, found: Sequence[SessionInfo]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 from collections import deque
 from collections.abc import Mapping
@@ -13,23 +12,20 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.application import run_in_terminal
 from rich.text import Text
 
-from trunkline import __version__
-from trunkline.base import paths
 from trunkline.base.printable import printable_line
-from trunkline.base.signals import handled
-from trunkline.base.writing import write_or_drop
-from trunkline.cli import shelf
-from trunkline.cli.chat_files import mentioned, unfound
-from trunkline.cli.chat_session import ChatOptions, EventQueue, Opening, TerminalSession, opening, resume_command
-from trunkline.cli.logged import logged
-from trunkline.cli.terminal import commands, words
+from trunkline.cli.chat_files import unfound
+from trunkline.cli.chat_session import ChatOptions, EventQueue, Opening, TerminalSession, resume_command
+from trunkline.cli.opening import settings_of
+from trunkline.cli.terminal import commands, greeting, words
+from trunkline.cli.terminal.offered_models import OfferedModels, choose_alike
 from trunkline.cli.terminal.paint import encoding_of, painter_for, writer_to
-from trunkline.cli.terminal.prompt import InputPrompt
+from trunkline.cli.terminal.pasting import PastedThings
+from trunkline.cli.terminal.prompt import InputPrompt, standing
 from trunkline.cli.terminal.screen import Screen
+from trunkline.cli.terminal.status import Status
 from trunkline.cli.terminal.turn import TerminalTurn
 from trunkline.cli.terminal.view import View
-from trunkline.cli.wrapping import commands_apart
-from trunkline.core.events import Envelope, Event, Notice, TurnEnded, TurnStarted, UserMessage
+from trunkline.core.events import Notice, TurnEnded, UserMessage
 from trunkline.core.faults import Fault
 from trunkline.core.log import SessionInfo
 from trunkline.core.session import Session
@@ -37,59 +33,11 @@ from trunkline.core.session import Session
 if TYPE_CHECKING:
     from trunkline.cli.talk_voice import TerminalVoice
 
-_SIGNAL_EXIT = 128
 DEFAULT_SIZE = (80, 24)
-#: How the names of models begin that need no weights, and what people should know of them.
-MOCK = "mock"
-MOCK_NOTE = "The model is a mock: it repeats what you say."
-
-
-async def converse(options: ChatOptions) -> int:
-    """Talk until they leave; gives the exit code.
-
-    Raises:
-        ConfigError: it cannot begin.
-    """
-    opened = await opening(options)
-    inbox = EventQueue()
-    talk = await TerminalSession.open(options, opened, interactive=True, on_judged=inbox.put, tell=_tell)
-    chat = TerminalConversation(options, opened, talk, inbox)
-    loop = asyncio.get_running_loop()
-    running = loop.create_task(_aloud(chat, options), name="conversation")
-    ended_by: list[int] = []
-
-    def end(number: int) -> None:
-        if ended_by:
-            # A second one does not wait for an agent that has its grace.
-            os._exit(_SIGNAL_EXIT + number)
-        ended_by.append(number)
-        running.cancel()
-
-    for number in handled((signal.SIGTERM, signal.SIGHUP)):
-        loop.add_signal_handler(number, end, number)
-    try:
-        with logged(chat.note):
-            await running
-    except asyncio.CancelledError:
-        if not ended_by:
-            raise
-    finally:
-        await chat.close()
-    return _SIGNAL_EXIT + ended_by[0] if ended_by else 0
-
-
-async def _aloud(chat: TerminalConversation, options: ChatOptions) -> None:
-    """Hold the conversation, with the microphone and the speakers if it has a voice."""
-    if options.voice is None:
-        await chat.run()
-        return
-    async with options.voice.heard_out():
-        await chat.run()
-
-
-def _tell(text: str) -> None:
-    """Before there is a screen."""
-    write_or_drop(2)(f"{commands_apart(printable_line(text))}\n".encode(errors="backslashreplace"))
+#: How often it is shown what a command has to say that takes long.
+SHOW_SECONDS = 0.1
+#: How often it is looked whether something still runs in the background: it ends by itself, and nobody tells.
+LOOK_SECONDS = 0.5
 
 
 class TerminalConversation:
@@ -104,7 +52,10 @@ class TerminalConversation:
         self._talk = talk
         self._inbox = inbox
         self._spent: float | None = None
+        self._models = OfferedModels(opened.settings)
         self._leaving = False
+        self._doing: asyncio.Task[str] | None = None
+        """The command that is being carried out."""
         self._queue: deque[str] = deque()
         self._typed = ""
         self._last_key = 0.0
@@ -112,11 +63,15 @@ class TerminalConversation:
         self._needed = asyncio.Event()
         self._screen, self.view = on_terminal()
         self.view.traces = options.trace
+        self._pasted = PastedThings(self.workspace)
         self._prompt = InputPrompt(
-            commands.offered(),
-            lambda command: commands.arguments(command, self.workspace, attached=self._options.attach),
+            lambda: commands.offered(self),
+            lambda command: commands.arguments(self, command, attached=self._options.attach),
             self.workspace,
-            mode=lambda: self.session.mode,
+            mode=lambda: standing(self.session.mode, self.session.capabilities),
+            pasted=self._pasted,
+            tell=self.note,
+            status=self._status,
             on_mode=self._next_mode,
             voice=options.voice,
             on_voice=self._press,
@@ -129,7 +84,7 @@ class TerminalConversation:
 
     @property
     def agent_commands(self) -> Mapping[str, str]:
-        return getattr(self._talk.agent, "commands", {})
+        return getattr(self.session, "commands", None) or getattr(self._talk.agent, "commands", {})
 
     @property
     def spoken(self) -> bool:
@@ -152,13 +107,10 @@ class TerminalConversation:
         return "" if self._spent is None else words.money(self._spent)
 
     async def models(self) -> list[str]:
-        settings = self._opened.settings
-        if settings is None:
-            offered_models = getattr(self._talk.agent, "offered_models", None)
-            return [] if offered_models is None else await offered_models()
-        from trunkline.models.offered import offered
+        return await self._models.ask(self._talk.agent)
 
-        return await offered(settings.model)
+    def known_models(self) -> list[str]:
+        return self._models.known
 
     def note(self, text: str) -> None:
         """Something that nobody said."""
@@ -180,8 +132,8 @@ class TerminalConversation:
             self._show_news()
             if self._talk.gone is not None:
                 raise self._talk.gone
-            if self._talk.joined:
-                # Somebody else's, which may ask something that we can answer.
+            if self._talk.in_progress:
+                # Somebody else's, or one in which somebody was asked when the last process ended.
                 await self._answer(None)
                 continue
             try:
@@ -192,19 +144,45 @@ class TerminalConversation:
             if spoken:
                 # Whatever it sounds like, it is no command, and names no file.
                 await self._answer(UserMessage(text))
-            elif text.strip() and not await commands.run(self, text):
-                for note in unfound(text, self.workspace):
+            elif said := await self._command(text):
+                for note in unfound(said, self.workspace):
                     self.view.note(note)
-                await self._answer(UserMessage(text, mentioned(text, self.workspace)))
+                await self._answer(self._pasted.message(said))
 
-    async def close(self) -> None:
-        """End the session, and say how to come back to it."""
+    async def _command(self, text: str) -> str:
+        """Carry out what was typed, if it is a command; gives what is for the agent. Ctrl-C stops it."""
+        self._doing = asyncio.create_task(commands.run(self, text), name="command")
+        try:
+            while not (await asyncio.wait({self._doing}, timeout=SHOW_SECONDS))[0]:
+                # What it has to say so far.
+                self._screen.frame()
+            return self._doing.result()
+        except asyncio.CancelledError:
+            if not self._doing.cancelled():
+                # It is we who are to end, and not the command.
+                self._doing.cancel()
+                await asyncio.wait({self._doing})
+                raise
+            self.view.note("Stopped.")
+            return ""
+        finally:
+            self._doing = None
+
+    def interrupt(self) -> None:
+        """Stop a command that takes long."""
+        if self._doing is not None:
+            self._doing.cancel()
+
+    async def close(self, *, suspended: bool = False) -> None:
+        """End the session, and say how to come back to it. `suspended`: a question that is open stays so."""
         talk = self._talk
+        # What was not sent can be had with the arrow key the next time.
+        self._prompt.remember("\n".join(filter(None, [*self._queue, self._typed])))
         if talk.resumable and not self._options.quiet:
             command = printable_line(resume_command(self._options, talk.session.id))
             self.view.unbroken(Text.assemble(("Go on with: ", "dim"), command))
         self._screen.frame()
-        await talk.close()
+        await (talk.suspend() if suspended else talk.close())
 
     async def listed(self) -> list[SessionInfo] | None:
         if not self._options.attach:
@@ -229,6 +207,7 @@ class TerminalConversation:
             options, self._opened, interactive=True, on_judged=self._inbox.put, tell=self._tell_now
         )
         before, self._talk = self._talk, talk
+        chosen = before.session.capabilities
         self._options = self._options.replace(agent=talk.agent.name) if options.attach else self._options
         if before.resumable:
             self.view.note(f"Session {before.session.id} is kept.")
@@ -238,6 +217,7 @@ class TerminalConversation:
         if self._voice is not None:
             await self._voice.listen()
         if resume is None:
+            talk.model = await choose_alike(talk.session, chosen) or talk.model
             self.view.note("A new session.")
         else:
             self._recall()
@@ -250,42 +230,25 @@ class TerminalConversation:
         self._screen.frame()
 
     def _welcome(self) -> None:
-        place = paths.homely(self.workspace)
-        # Anybody may have given these names: whoever made the directory, or runs the server with the model.
-        models = getattr(self._talk.agent, "models", None) or ([self.model] if self.model else [])
-        about = map(printable_line, [self._talk.agent.name, *models, place])
-        self.view.plain(Text.assemble((f"trunkline {__version__}", "bold"), (" · " + " · ".join(about), "dim")))
-        for note in self._opened.notes:
-            self.view.note(note)
-        if self.model is not None and self.model.startswith(MOCK):
-            self.view.note(MOCK_NOTE)
-        self.view.note("/help lists commands · Ctrl-C stops an answer · Ctrl-D leaves")
+        greeting.welcome(self.view, self._talk, self.workspace, self._opened.notes)
         if self._voice is not None and self._voice.push_to_talk:
             self.view.note("Press the space bar to talk, and again when you are done. You can also type.")
         elif self._voice is not None:
             self.view.note("Speak: the agent listens. The space bar silences it. You can also type.")
 
     def _recall(self) -> None:
-        """Show the last turn of a session that is resumed."""
-        state = self.session.state
-        if self._talk.told is not None:
-            self.view.note(self._talk.told)
-            if not state.turns:
-                return
-        self.view.note(f"Session {self.session.id}, {state.turns} turn{'' if state.turns == 1 else 's'} so far.")
-        if self._talk.joined:
-            # Others see it in progress, and so is it shown here.
-            return
-        turn: list[Event] = []
-        for record in shelf.read(self.session.id, commands.place(attached=self._options.attach)).records:
-            if isinstance(record, Envelope) and record.turn <= state.turns:
-                if isinstance(record.event, TurnStarted):
-                    turn.clear()
-                turn.append(record.event)
-        for event in turn:
-            if isinstance(event, TurnStarted):
-                self.view.user(event.message.text)
-            self.view.show(event)
+        greeting.recall(self.view, self._talk, commands.place(attached=self._options.attach))
+
+    def _status(self) -> Status:
+        session = self.session
+        return Status(
+            self.model or "",
+            session.capabilities.effort,
+            getattr(session, "context", None) or self.view.context,
+            self.spent,
+            self._in_background,
+            session.capabilities.sandbox,
+        )
 
     def _show_news(self) -> None:
         for event in self._inbox.take():
@@ -314,14 +277,18 @@ class TerminalConversation:
         typed, self._typed = self._typed, ""
         self.view.space()
         self._screen.frame()
-        watching = asyncio.create_task(self._watch(), name="show what happens between turns")
+        watching = {
+            asyncio.create_task(self._watch(), name="show what happens between turns"),
+            asyncio.create_task(self._look_after_background(), name="look after the background"),
+        }
         try:
             if self._voice is not None:
                 return await self._read_or_hear(self._voice, typed)
             return await self._read_unless_needed(typed), False
         finally:
-            watching.cancel()
-            await asyncio.wait({watching})
+            for task in watching:
+                task.cancel()
+            await asyncio.wait(watching)
 
     async def _read_unless_needed(self, typed: str) -> str:
         """What is typed; nothing, if a person is asked meanwhile, or the exchange is gone."""
@@ -332,9 +299,8 @@ class TerminalConversation:
             await asyncio.wait({reading, needed}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             needed.cancel()
-            typed = await self._prompt.leave(reading)
+            self._typed = await self._prompt.leave(reading)
         if self._prompt.left:
-            self._typed = typed
             return ""
         return reading.result()
 
@@ -376,6 +342,20 @@ class TerminalConversation:
             if self._talk.gone is not None or (self._talk.joined and self.session.waiting):
                 self._needed.set()
 
+    async def _look_after_background(self) -> None:
+        """Tell what ends there while nothing else goes on. What is told has the line above the prompt drawn anew."""
+        running = self._in_background
+        while running:
+            await asyncio.sleep(LOOK_SECONDS)
+            before, running = running, self._in_background
+            if (ended := before - running) > 0:
+                what = "A command in the background has" if ended == 1 else f"{ended} commands in the background have"
+                self.note(f"{what} ended. /bashes lists them.")
+
+    @property
+    def _in_background(self) -> int:
+        return getattr(self.session, "background", 0)
+
     def _show_news_above(self) -> None:
         self.view.spaced()
         self._show_news()
@@ -399,8 +379,10 @@ class TerminalConversation:
             workspace=self.workspace,
             typed=typed,
             last_key=self._last_key,
+            pasted=self._pasted,
             voice=self._voice,
             on_voice=self._press,
+            keeps=settings_of(self._talk.agent) is not None,
         )
         try:
             end = await turn.run(message)
@@ -408,16 +390,23 @@ class TerminalConversation:
             if self._talk.gone is None:
                 self.view.failure(str(fault))
             return
+        except BaseException:
+            # The terminal is gone, or we are told to end.
+            self._unsent(turn)
+            raise
         self._leaving = self._leaving or turn.gone
         self._last_key = turn.last_key
         if end.outcome == "cancelled":
             # What was to follow the answer that nobody wanted is not sent unasked; nor is it lost.
-            self._typed = "\n".join(filter(None, [*self._queue, *turn.queue, turn.typed.text]))
-            self._queue.clear()
+            self._unsent(turn)
         else:
-            self._queue.extend(turn.queue)
-            self._typed = turn.typed.text
+            self._queue.extend(turn.ahead.queue)
+            self._typed = turn.ahead.text
         self._account(end, turn.elapsed)
+
+    def _unsent(self, turn: TerminalTurn) -> None:
+        self._typed = "\n".join(filter(None, [*self._queue, *turn.ahead.queue, turn.ahead.text]))
+        self._queue.clear()
 
     def _account(self, end: TurnEnded, elapsed: float) -> None:
         parts = words.tokens(end.usage)
@@ -426,7 +415,8 @@ class TerminalConversation:
         cost = self._talk.cost(end.usage)
         if cost is not None:
             self._spent = (self._spent or 0.0) + cost
-            parts.append(words.money(cost))
+            # A command that asked no model has cost nothing.
+            parts += [words.money(cost)] if cost else []
         stopped = end.outcome == "cancelled"
         # Nobody wants to read how long nothing took.
         if parts or stopped or elapsed >= 1:

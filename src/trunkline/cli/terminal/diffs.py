@@ -16,7 +16,14 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 #: A character that nobody would see, shown by its number; or many blanks.
 _NUMBERS = re.compile(r"<U\+[0-9A-F]{4,6}(?: x \d+)?>|<blanks x \d+>")
 #: How much is missing.
-_MISSING = re.compile(r"\[\.\.\. [0-9,]+ (?:characters|arguments|rows) are not shown \.\.\.\]")
+_MISSING = re.compile(
+    r"\[\.\.\. [0-9,]+ (?:characters|arguments|rows)(?: and [0-9,]+ (?:characters|arguments))* are not shown \.\.\.\]"
+)
+
+#: How the diff of a file begins, as git writes it.
+HEAD = "diff --git "
+#: What of a diff is no line of a file, by how it begins, and how it looks.
+_HEADS = {HEAD: "bold", "--- ": "dim", "+++ ": "dim", "index ": "dim", "@@ ": "cyan"}
 
 _STYLES = {"+": "green", "-": "red", " ": "dim", "@": "dim cyan"}
 
@@ -46,6 +53,19 @@ def rows(diff: str) -> list[DiffRow]:
             found.append(DiffRow(" ", new, line[1:]))
             old, new = old + 1, new + 1
     return found
+
+
+def whole(diff: str) -> Text:
+    """The diffs of several files as git writes them, in colours."""
+    text = Text()
+    inside = False
+    for line in clean(diff).rstrip("\n").split("\n"):
+        inside = (inside or line.startswith("@@ ")) and not line.startswith(HEAD)
+        head = "@@ " if inside and line.startswith("@@ ") else next(filter(line.startswith, _HEADS), "")
+        style = _STYLES.get(line[:1], "") if inside and head != "@@ " else _HEADS.get(head, "")
+        text.append(f"{line}\n", style)
+    text.rstrip()
+    return marked(text)
 
 
 def counts(diff: str) -> tuple[int, int]:

@@ -15,6 +15,8 @@ from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
+from trunkline.cli.terminal.pasting import without_last
+
 #: How long an escape may be the beginning of something longer, such as an arrow key. Over a slow line it takes a while.
 ESCAPE_SECONDS = 0.06
 READ_BYTES = 4096
@@ -27,15 +29,19 @@ NAMES: dict[str, str] = {
     Keys.ControlU.value: "clear",
     Keys.ControlW.value: "rub word",
     Keys.ControlD.value: "end",
+    Keys.ControlI.value: "tab",
+    Keys.Up.value: "up",
+    Keys.ControlV.value: "clipboard",
 }
 
 
 class Key:
-    """A key that was pressed: its name, or the text that it stands for."""
+    """A key that was pressed: its name, or the text that it stands for, which may have been pasted."""
 
-    def __init__(self, name: str = "", text: str = "") -> None:
+    def __init__(self, name: str = "", text: str = "", *, is_pasted: bool = False) -> None:
         self.name = name
         self.text = text
+        self.is_pasted = is_pasted
 
 
 class Keyboard:
@@ -128,7 +134,7 @@ class Keyboard:
             return
         self._tell_escape()
         if name == Keys.BracketedPaste.value:
-            self._on_key(Key(text=press.data.replace("\r\n", "\n").replace("\r", "\n")))
+            self._on_key(Key(text=press.data.replace("\r\n", "\n").replace("\r", "\n"), is_pasted=True))
         elif name == Keys.Escape.value:
             self._escaped = True
         elif name in NAMES:
@@ -158,7 +164,7 @@ class EditedLine:
         elif key.name == "newline":
             self.text += "\n"
         elif key.name == "backspace":
-            self.text = self.text[:-1]
+            self.text = without_last(self.text)
         elif key.name == "clear":
             self.text = ""
         elif key.name == "rub word":

@@ -7,12 +7,13 @@ from typing import ClassVar
 
 from markdown_it import MarkdownIt
 from rich import markdown as rich_markdown
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.markdown import MarkdownElement
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.segment import Segment
 from rich.syntax import Syntax
+from rich.text import Text
 
 #: Colours from the terminal's own palette, on its own background.
 CODE_THEME = "ansi_dark"
@@ -82,13 +83,20 @@ class _Rule(rich_markdown.HorizontalRule):
 
 
 class _Item(rich_markdown.ListItem):
-    """`1.` and not `1`: so that it can be told from a number in the text."""
+    """`1.` and not `1`: so that it can be told from a number in the text. `rich` leaves out those without words."""
+
+    def render_bullet(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from self._labelled(console, options, " • ", "markdown.item.bullet")
 
     def render_number(self, console: Console, options: ConsoleOptions, number: int, last_number: int) -> RenderResult:
         label = f" {str(number).rjust(len(str(last_number - 1)))}. "
+        yield from self._labelled(console, options, label, "markdown.item.number")
+
+    def _labelled(self, console: Console, options: ConsoleOptions, label: str, look: str) -> RenderResult:
         lines = console.render_lines(self.elements, options.update(width=options.max_width - len(label)), pad=False)
-        style = console.get_style("markdown.item.number")
-        for index, line in enumerate(lines):
+        style = console.get_style(look)
+        # One without words is an item all the same.
+        for index, line in enumerate(lines or [[]]):
             yield Segment(" " * len(label) if index else label, style)
             yield from line
             yield Segment.line()
@@ -115,6 +123,13 @@ class Markdown(rich_markdown.Markdown):
                 # A model that ends a line means it: verses, addresses, short lists.
                 if child.type == "softbreak":
                     child.type = "hardbreak"
+
+
+def formatted(text: str) -> RenderableType:
+    """A text as Markdown; as it is, where nothing would be seen of it: `42.` is a list with nothing in it, `#` a
+    heading."""
+    shown = Markdown(text)
+    return shown if any(token.content.strip() or token.type == "hr" for token in shown.parsed) else Text(text)
 
 
 def code(text: str, language: str) -> Syntax:

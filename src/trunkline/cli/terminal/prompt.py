@@ -16,8 +16,8 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import FormattedText
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.history import History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent, merge_key_bindings
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import is_dumb_terminal
@@ -25,6 +25,10 @@ from prompt_toolkit.utils import is_dumb_terminal
 from trunkline.base import paths
 from trunkline.cli.terminal.calls import in_a_line
 from trunkline.cli.terminal.paint import PROMPT, encoded, encoding_of
+from trunkline.cli.terminal.pasting import PastedThings
+from trunkline.cli.terminal.prompt_pasting import ChatHistory, paste_keys
+from trunkline.cli.terminal.status import Status
+from trunkline.core.agent import Capabilities
 
 if TYPE_CHECKING:
     from trunkline.cli.talk_voice import TerminalVoice
@@ -45,6 +49,9 @@ HEARD_ENDS = 4
 
 _PATH = re.compile(r'(?:^|\s)@("?)([^\s"]*)$')
 
+#: What the mode `yolo` means.
+UNASKED = "(acts unasked)"
+
 #: What can follow a command, by its name.
 Arguments = Callable[[str], Iterable[str]]
 
@@ -52,11 +59,24 @@ _STYLE = Style.from_dict(
     {
         "prompt": "ansicyan bold",
         "mode": "ansiyellow",
+        "mode.unasked": "ansired bold",
         "heard": "ansibrightblack nobold",
         "continuation": "ansibrightblack",
         "rprompt": "ansibrightblack",
+        "status": "ansibrightblack nobold",
+        "status.busy": "ansicyan",
+        "status.filling": "ansiyellow",
+        "status.full": "ansired bold",
     }
 )
+
+
+def standing(mode: str, can: Capabilities) -> str:
+    """What people should know before they say something: whether commands are in a sandbox, and the mode. Nothing if
+    it is as usual."""
+    # One press beyond the mode that changes nothing: nobody should be in it without noticing.
+    known = [*(["sandbox"] if can.sandbox else []), *([mode] if mode != "default" else [])]
+    return " ".join(known) + (f" {UNASKED}" if mode == "yolo" else "")
 
 
 class InputPrompt:
@@ -64,17 +84,24 @@ class InputPrompt:
 
     def __init__(
         self,
-        commands: Iterable[tuple[str, str]],
+        commands: Callable[[], Iterable[tuple[str, str]]],
         arguments: Arguments,
         workspace: str,
         *,
         mode: Callable[[], str],
         on_mode: Callable[[], None],
+        pasted: PastedThings | None = None,
+        tell: Callable[[str], None] = lambda text: None,
+        status: Callable[[], Status] = Status,
         voice: TerminalVoice | None = None,
         on_voice: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_voice` is called when they press the space bar where nothing is typed, if there is a voice."""
+        """`tell` is for what people should know meanwhile. `status` is shown above the line. `on_voice` is called when
+        they press the space bar where nothing is typed, if there is a voice.
+        """
         self._mode = mode
+        self._status = status
+        self._pasted = pasted or PastedThings(workspace)
         self._voice = voice
         self._on_voice = on_voice
         self.left = False
@@ -88,13 +115,15 @@ class InputPrompt:
             rprompt=self._hint,
             multiline=True,
             prompt_continuation=lambda width, number, wrapped: [("class:continuation", "… ".rjust(width))],
-            history=_history(),
+            history=_history(self._pasted),
             completer=completer,
             complete_while_typing=Condition(lambda: completer.wanted(get_app().current_buffer.document)),
             reserve_space_for_menu=MENU_LINES,
-            key_bindings=self._keys(),
+            key_bindings=merge_key_bindings([self._keys(), paste_keys(self._pasted, tell)]),
             style=_STYLE,
             enable_suspend=True,
+            enable_open_in_editor=True,
+            tempfile_suffix=".md",
             erase_when_done=False,
         )
 
@@ -110,7 +139,20 @@ class InputPrompt:
         app.erase_when_done = False
         if self._voice is not None:
             self._voice.on_change = app.invalidate
-        return await self._session.prompt_async(default=typed)
+        is_read = False
+        try:
+            text = await self._session.prompt_async(default=typed)
+            is_read = True
+            return text
+        finally:
+            # A terminal that goes away, in whatever way that is noticed, may do so with something in the line.
+            if not is_read:
+                self.remember(self._session.default_buffer.text)
+
+    def remember(self, text: str) -> None:
+        """Keep what was not sent in the history."""
+        if text.strip():
+            self._session.history.append_string(text)
 
     async def leave(self, reading: asyncio.Task[str]) -> str:
         """Give up reading, if that is not over, and leave nothing of it on the screen; gives what was typed."""
@@ -133,11 +175,14 @@ class InputPrompt:
         return typed
 
     def _message(self) -> FormattedText:
-        mode = self._mode()
-        shown = [] if mode == "default" else [("class:mode", f"{mode} ")]
+        mode, columns = self._mode(), self._session.app.output.get_size().columns
+        shown = [(f"class:mode{'.unasked' if mode.endswith(UNASKED) else ''}", f"{mode} ")] if mode else []
+        # What is sent stays on the screen without it.
+        if not self._session.app.is_done and (status := self._status().line(columns)):
+            shown = [*((f"class:{style}", text) for style, text in status), ("", "\n"), *shown]
         if self._voice is not None and self._voice.hearing is not None:
             heard = in_a_line(self._voice.hearing) or "listening"
-            room = max(LEAST_HEARD, self._session.app.output.get_size().columns - HEARD_ENDS)
+            room = max(LEAST_HEARD, columns - HEARD_ENDS)
             shown = [
                 ("class:prompt", f"{self._mark} "),
                 ("class:heard", heard[-room:]),
@@ -212,8 +257,8 @@ def _ignore(event: KeyPressEvent) -> None:
 class ChatCompleter(Completer):
     """Completes `/commands`, their arguments, and paths after `@`."""
 
-    def __init__(self, commands: Iterable[tuple[str, str]], arguments: Arguments, workspace: str) -> None:
-        self._commands = tuple(commands)
+    def __init__(self, commands: Callable[[], Iterable[tuple[str, str]]], arguments: Arguments, workspace: str) -> None:
+        self._commands = commands
         self._arguments = arguments
         self._workspace = workspace
 
@@ -233,7 +278,7 @@ class ChatCompleter(Completer):
                 found = ((value, "") for value in self._arguments(command))
                 start = argument
             else:
-                found = ((f"/{name}", help_text) for name, help_text in self._commands)
+                found = ((f"/{name}", help_text) for name, help_text in self._commands())
                 start = command
             for value, meta in found:
                 if value.startswith(start):
@@ -261,7 +306,7 @@ def _order(entry: os.DirEntry[str]) -> tuple[bool, str]:
     return (not entry.is_dir(), entry.name)
 
 
-def _history() -> History:
+def _history(pasted: PastedThings) -> History:
     path = os.path.join(paths.state_dir(), "chat_history")
     try:
         paths.ensure_dir(os.path.dirname(path))
@@ -270,7 +315,7 @@ def _history() -> History:
         _shorten(path)
     except OSError:
         return InMemoryHistory()
-    return FileHistory(path)
+    return ChatHistory(path, pasted)
 
 
 def _shorten(path: str) -> None:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
+from trunkline.base import browser
 from trunkline.cli.chat_session import EventQueue
 from trunkline.cli.terminal.approval import Question, told
-from trunkline.cli.terminal.calls import in_a_line
 from trunkline.cli.terminal.interrupts import interrupts
-from trunkline.cli.terminal.keys import EditedLine, Key, Keyboard
-from trunkline.cli.terminal.paint import PROMPT
+from trunkline.cli.terminal.keys import Key, Keyboard
+from trunkline.cli.terminal.pasting import PastedThings
 from trunkline.cli.terminal.screen import Screen
+from trunkline.cli.terminal.typing_ahead import TypedAhead
 from trunkline.cli.terminal.view import View
 from trunkline.core.agent import Decision
 from trunkline.core.events import (
+    MCP_LOGIN,
     Event,
+    Extension,
     ToolAnswered,
     ToolCancelled,
     ToolFinished,
@@ -29,7 +30,7 @@ from trunkline.core.events import (
     TurnEnded,
     UserMessage,
 )
-from trunkline.core.faults import UnknownCall
+from trunkline.core.faults import Fault, UnknownCall
 from trunkline.core.preview import SCREEN, WHOLE, PreviewSize
 from trunkline.core.session import Session
 
@@ -50,7 +51,7 @@ SPARE_ROWS = 2
 
 
 class TerminalTurn:
-    """Plays one turn. Afterwards `typed` holds what was typed and not sent, and `queue` what was."""
+    """Plays one turn."""
 
     def __init__(
         self,
@@ -63,24 +64,38 @@ class TerminalTurn:
         typed: str = "",
         last_key: float = 0.0,
         keyboard: int = 0,
+        pasted: PastedThings | None = None,
         voice: TerminalVoice | None = None,
         on_voice: Callable[[], None] = lambda: None,
+        keeps: bool = False,
     ) -> None:
-        """`on_voice` is called when the space bar is pressed where nothing is typed, if there is a voice."""
-        self.typed = EditedLine(typed)
-        self.queue: deque[str] = deque()
+        """`on_voice` is called when the space bar is pressed where nothing is typed, if there is a voice. `keeps`: what
+        is allowed for always can be kept for later sessions."""
+        self.ahead = TypedAhead(
+            session,
+            view,
+            pasted or PastedThings(workspace),
+            typed,
+            stop=self.stop,
+            leave=self._leave,
+            voice=voice,
+            on_voice=on_voice,
+        )
+        """What is typed meanwhile."""
         self.elapsed = 0.0
         """Seconds that it took."""
         self.gone = False
-        """Whether the terminal went away, or they want to leave."""
+        """Whether they want to leave."""
+        self._is_gone = False
+        """Whether the terminal went away."""
         self._session = session
         self._inbox = inbox
         self._screen = screen
         self._view = view
         self._workspace = workspace
+        self._keeps = keeps
         self._keyboard = keyboard
         self._voice = voice
-        self._on_voice = on_voice
         self._pending: dict[str, ToolRequested] = {}
         self._question: Question | None = None
         self._deaf_until = 0.0
@@ -89,15 +104,19 @@ class TerminalTurn:
         self.last_key = last_key
         """When a key was last pressed that was no answer to a question."""
         self._stopping = False
+        self._logs_in = False
+        """Whether somebody has just asked for a login: nobody else makes a browser open anything."""
 
     async def run(self, message: UserMessage | None) -> TurnEnded:
         """Answer a message, or with None follow the turn in progress; gives its end.
 
         Raises:
             Fault: the message was not taken.
+            EOFError: the terminal is gone. The turn was not stopped.
         """
         self._stopping = False
         if message is not None:
+            self._logs_in = message.text.split()[:2] == ["/mcp", "login"]
             self._session.submit(message)
         for request in self._session.waiting:
             self._view.show(request)
@@ -107,7 +126,7 @@ class TerminalTurn:
         keyboard = Keyboard(
             self._keyboard,
             self._pressed,
-            on_gone=self._leave,
+            on_gone=self._vanish,
             on_suspend=self._screen.end,
             on_return=self._screen.begin,
         )
@@ -117,6 +136,7 @@ class TerminalTurn:
         finally:
             self._screen.end()
             self.elapsed = time.monotonic() - began
+            await self.ahead.close()
         await self._session.at_rest()
         return end
 
@@ -135,6 +155,8 @@ class TerminalTurn:
                 self._note(event)
                 if isinstance(event, TurnEnded) and not getattr(self._session, "is_awaited", False):
                     return event
+            if self._is_gone:
+                raise EOFError
             self._ask_next()
             self._view.draw(self._question_lines(), self._typed_lines())
             cost = time.monotonic() - began
@@ -156,6 +178,9 @@ class TerminalTurn:
                 self._pending.pop(call_id, None)
                 if self._question is not None and self._question.request.call_id == call_id:
                     self._question = None
+            case Extension(kind=kind, data=data) if kind == MCP_LOGIN and self._logs_in:
+                # In a thread that nobody waits for: some browsers end only when their window is closed.
+                threading.Thread(target=browser.show, args=(str(data.get("url", "")),), daemon=True).start()
 
     def _ask_next(self) -> None:
         if self._question is not None or not self._pending or self._stopping:
@@ -178,16 +203,26 @@ class TerminalTurn:
             # It was decided or stopped meanwhile; the screen will say so.
             return
         self._put(question)
-        self._view.answered(request, *told(decision, question.grant))
+        self._view.calls.answered(request, *told(decision, question.grant))
+        if question.is_kept:
+            self._keep(question)
         # What was granted has released others.
         waiting = {other.call_id for other in self._session.waiting}
         self._pending = {call_id: other for call_id, other in self._pending.items() if call_id in waiting}
+
+    def _keep(self, question: Question) -> None:
+        from trunkline.cli.terminal.permissions import keep
+
+        try:
+            self._view.note(self._session.clean(keep(self._session, self._workspace, question.grant.rules)))
+        except Fault as fault:
+            self._view.failure(str(fault))
 
     def _put(self, question: Question) -> None:
         """Let it stay on the screen; only the line to answer at is live from then on."""
         if not question.is_put:
             question.is_put = True
-            self._view.put_asked(question.request, question.lines, is_change=question.shown.is_change)
+            self._view.calls.put_asked(question.request, question.lines, is_change=question.shown.is_change)
 
     def _show_all(self, question: Question) -> None:
         """Show what was left out, in its lasting place; once more, if a part of it has one already."""
@@ -200,7 +235,7 @@ class TerminalTurn:
 
         shown = preview(request, self._workspace, room)
         self._painted_for = self._screen.columns
-        return Question(request, shown, self._view.asked(shown))
+        return Question(request, shown, self._view.calls.asked(shown), keeps=self._keeps)
 
     # Keys.
 
@@ -222,28 +257,10 @@ class TerminalTurn:
         if question is not None:
             # Who types on has not seen it yet.
             self._deaf_until = now + TYPING_SECONDS
-        self._type(key)
+        self.ahead.press(key)
 
-    def _type(self, key: Key) -> None:
-        if key.text == " " and not self.typed.text and self._voice is not None:
-            self._on_voice()
-        elif key.name == "enter" and self.typed.text.endswith("\\"):
-            # As at the prompt.
-            self.typed = EditedLine(self.typed.text[:-1] + "\n")
-        elif key.name == "enter":
-            if self.typed.text.strip():
-                self.queue.append(self.typed.text)
-            self.typed = EditedLine()
-        elif key.name == "end":
-            if not self.typed.text:
-                self._leave()
-        elif key.name == "escape":
-            if self.typed.text:
-                self.typed = EditedLine()
-            else:
-                self.stop()
-        else:
-            self.typed.press(key)
+    def _vanish(self) -> None:
+        self._is_gone = True
 
     def _leave(self) -> None:
         self.gone = True
@@ -257,7 +274,7 @@ class TerminalTurn:
         if question.is_put:
             return self._view.lines(question.prompt(waiting, columns))
         if self._painted_for != columns:
-            self._painted_for, question.lines = columns, self._view.asked(question.shown)
+            self._painted_for, question.lines = columns, self._view.calls.asked(question.shown)
         # Of live lines the first ones are not shown where there is no room: these would be what is asked about.
         rows = self._screen.rows - len(self._typed_lines()) - SPARE_ROWS
         room = rows - len(self._view.lines(question.prompt(waiting, columns)))
@@ -265,16 +282,9 @@ class TerminalTurn:
             question.is_cut = True
             # There is one more key to press, which may need a line.
             room = rows - len(self._view.lines(question.prompt(waiting, columns)))
-        return [*self._view.fitted(question.lines, room), *self._view.lines(question.prompt(waiting, columns))]
+        fitted = self._view.calls.fitted(question.lines, room, question.shown.missing)
+        return [*fitted, *self._view.lines(question.prompt(waiting, columns))]
 
     def _typed_lines(self) -> list[str]:
-        lines = [self._view.line(Text(f"  next: {in_a_line(text)}", "dim")) for text in self.queue]
-        room = max(8, self._screen.columns - 6)
-        if self._voice is not None and self._voice.hearing is not None:
-            # Of one line the newest words count.
-            heard = (in_a_line(self._voice.hearing) or "listening")[-room:]
-            lines.append(self._view.line(Text.assemble((f"{PROMPT} ", "bold cyan"), (heard, "dim"), ("…", "cyan"))))
-        if self.typed.text:
-            shown = in_a_line(self.typed.text)
-            lines.append(self._view.line(Text.assemble((f"{PROMPT} ", "bold cyan"), shown[-room:], ("▏", "cyan"))))
-        return lines
+        hints = self._question is None and not self._stopping and self._screen.moves
+        return self.ahead.lines(self._screen.columns, hints=hints)

@@ -14,6 +14,11 @@ def seconds(elapsed: float) -> str:
     return f"{minutes} m {rest:02} s" if minutes else f"{rest} s"
 
 
+def rounded(elapsed: float) -> str:
+    """The same of what is over: its beginning was noticed a moment late."""
+    return seconds(elapsed if elapsed < 1 else round(elapsed))
+
+
 def count(number: int) -> str:
     """`950`, `1.8k`, `2.1M`."""
     for size, unit in ((1_000_000, "M"), (1_000, "k")):

@@ -14,7 +14,7 @@ from trunkline.wires.jsonstream.messages import COMMANDS
 
 _KNOWN = frozenset(COMMANDS)
 _SCOPES = ("once", "always")
-_MODES = ("default", "auto_edit", "yolo")
+_MODES = ("default", "auto_edit", "yolo", "plan")
 
 
 def _commands(record: Record, *types: str) -> Iterator[HostCommand]:

@@ -1,4 +1,4 @@
-"""Agents: their names, their health, and what they have used."""
+"""Agents: their names and their health."""
 
 from __future__ import annotations
 
@@ -10,12 +10,8 @@ from typing import Any
 from trunkline.base import shapes
 from trunkline.core.faults import Fault
 from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint
-from trunkline.exchange.api.errors import ApiRefused
-from trunkline.exchange.api.schemas import COUNT, FLAG, TEXT, array, maybe, obj
+from trunkline.exchange.api.schemas import FLAG, TEXT, array, maybe, obj
 from trunkline.exchange.directory import MAKING_SECONDS, AgentEntry
-
-#: What usage can be grouped by.
-BY = ("agent", "day", "person", "model")
 
 
 async def list_agents(call: ApiCall) -> Mapping[str, Any]:
@@ -28,7 +24,7 @@ async def list_agents(call: ApiCall) -> Mapping[str, Any]:
             task.cancel()
         if late:
             await asyncio.wait(late)
-    return {"agents": [await _members(entry) for entry in call.exchange.directory.entries]}
+    return {"agents": [await about(entry) for entry in call.exchange.directory.entries]}
 
 
 async def _make(entry: AgentEntry) -> None:
@@ -37,16 +33,8 @@ async def _make(entry: AgentEntry) -> None:
         await entry.agent()
 
 
-async def usage(call: ApiCall) -> Mapping[str, Any]:
-    """`GET /api/usage`."""
-    by = call.query("by") or "agent"
-    if by not in BY:
-        raise ApiRefused(400, f"`by` must be one of {', '.join(f'`{known}`' for known in BY)}.")
-    await call.exchange.switchboard.written()
-    return {"usage": await call.exchange.budgets.usage(by)}
-
-
-async def _members(entry: AgentEntry) -> Mapping[str, Any]:
+async def about(entry: AgentEntry) -> Mapping[str, Any]:
+    """What a list says of an agent."""
     capabilities = entry.capabilities
     healthy, last_error = await entry.health()
     return {
@@ -62,22 +50,7 @@ async def _members(entry: AgentEntry) -> Mapping[str, Any]:
 _AGENT = obj(
     name=TEXT, kind=TEXT, description=TEXT, healthy=FLAG, last_error=maybe(TEXT), capabilities={"type": "object"}
 )
-_USAGE = obj(
-    turns=COUNT,
-    input_tokens=COUNT,
-    output_tokens=COUNT,
-    cache_read_tokens=COUNT,
-    cache_write_tokens=COUNT,
-    usd={"type": "number"},
-)
-_NUMBER = {"type": "number"}
-_BUDGET = {"type": "object", "additionalProperties": obj(used=_NUMBER, limit=_NUMBER)}
-_USAGE_OR_MORE = {**_USAGE, "properties": {**_USAGE["properties"], "budget": _BUDGET}}
 
 ENDPOINTS = (
     ApiEndpoint("GET", "/api/agents", list_agents, "observer", "The agents", answer=obj(agents=array(_AGENT))),
-    ApiEndpoint(
-        "GET", "/api/usage", usage, "observer", "What was used", query={"by": {"enum": list(BY)}},
-        answer=obj(usage=array(_USAGE_OR_MORE)),
-    ),
 )  # fmt: skip

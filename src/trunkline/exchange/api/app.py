@@ -6,14 +6,38 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from trunkline.base.asgi_answers import answer
+from trunkline.base.asgi_headers import NO_SNIFFING, AddedHeaders
 from trunkline.base.asgi_last_resort import LastResort
-from trunkline.exchange.api import agents, approvals, events, metrics, sessions, stories
+from trunkline.base.asgi_whence import Whence
+from trunkline.core import tracing
+from trunkline.exchange.api import (
+    agent,
+    agents,
+    approvals,
+    calls,
+    cluster,
+    events,
+    exports,
+    files,
+    graphs,
+    metrics,
+    models,
+    overview,
+    sessions,
+    settings,
+    signing_in,
+    stories,
+    turns,
+    usage,
+    watchers,
+)
 from trunkline.exchange.api.auth import OPEN, ApiNames, KnownPeople, Local, person
 from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint
 from trunkline.exchange.api.errors import HANDLERS, ApiRefused, error
@@ -22,14 +46,21 @@ from trunkline.exchange.api.faces import FaceForms, FaceRoutes, OpenFaces
 from trunkline.exchange.api.faces_here import FACES
 from trunkline.exchange.api.openapi import document
 from trunkline.exchange.api.schemas import FLAG, obj
+from trunkline.exchange.console import routes as console_routes
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.people import Person
 
 #: Reads the configuration again. Raises `ConfigError` if it is wrong: then nothing has changed.
 Reload = Callable[[], Awaitable[None]]
 
+#: What a request is told that takes longer than the exchange has left.
+CUT = error(ApiRefused(503, "The exchange is stopping. What was asked for may have been done."))
+
 #: Who makes a request where no token is needed.
 _ANYBODY = Person("", "observer")
+
+#: The wire of requests that are for no face.
+API = "http"
 
 _OK = obj(ok=FLAG)
 
@@ -52,10 +83,16 @@ def application(
     faces = faces or OpenFaces(exchange, FACES)
     strict = [Middleware(ApiNames, exchange=exchange), Middleware(KnownPeople, exchange=exchange)]
     gate = [Middleware(Local)] if local else strict
-    routes = _routes(exchange, all_endpoints())
-    last_resort = Middleware(LastResort, answer=error(ApiRefused(500, "Internal error.", code="internal")))
+    routes = [*_routes(exchange, all_endpoints()), *console_routes.routes(exchange)]
+    last_resort = Middleware(
+        LastResort, answer=error(ApiRefused(500, "Internal error.", code="internal")), stopping=CUT
+    )
+    whence = Middleware(Whence, wire=lambda path: faces.wire(path) or API, is_traced=tracing.is_on)
     forms, inside = Middleware(FaceForms, faces=faces), Middleware(FaceRoutes, faces=faces)
-    app = Starlette(routes=routes, middleware=[last_resort, forms, *gate, inside], exception_handlers=HANDLERS)
+    handlers = {**HANDLERS, HTTPException: console_routes.handler(exchange)}
+    added = Middleware(AddedHeaders, headers=NO_SNIFFING)
+    middleware = [added, whence, last_resort, forms, *gate, inside]
+    app = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
     app.router.redirect_slashes = False
     app.state.streams, app.state.reload, app.state.faces = streams or EventStreams(), reload, faces
     return app
@@ -63,7 +100,27 @@ def application(
 
 def all_endpoints() -> tuple[ApiEndpoint, ...]:
     """Every route that needs a token."""
-    parts = (sessions, stories, events, approvals, agents, metrics)
+    parts = (
+        overview,
+        sessions,
+        watchers,
+        files,
+        calls,
+        stories,
+        events,
+        approvals,
+        agents,
+        agent,
+        graphs,
+        cluster,
+        metrics,
+        signing_in,
+        usage,
+        models,
+        settings,
+        turns,
+        exports,
+    )
     return (*(endpoint for part in parts for endpoint in part.ENDPOINTS), *_OWN)
 
 
@@ -78,6 +135,8 @@ async def _reload(call: ApiCall) -> Mapping[str, Any]:
 
 async def _ready(call: ApiCall) -> Mapping[str, Any]:
     """`GET /readyz`: whether it is ready to serve."""
+    if call.exchange.cluster is not None:
+        call.exchange.cluster.check()
     await call.exchange.switchboard.row("")
     return {"ok": True}
 

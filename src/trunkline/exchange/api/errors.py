@@ -93,7 +93,8 @@ async def _decided(request: Request, fault: AlreadyDecided) -> Response:
     return error(refused, decided_by=approval.decided_by, decision=_DECISIONS.get(approval.state))
 
 
-async def _http(request: Request, failure: HTTPException) -> Response:
+async def http(request: Request, failure: HTTPException) -> Response:
+    """What there is no route for, or not by that method."""
     text = f"{HTTPStatus(failure.status_code).phrase}: `{request.method} {request.url.path[:200]}`."
     return error(ApiRefused(failure.status_code, text, headers=failure.headers))
 
@@ -114,7 +115,7 @@ async def _left(request: Request, failure: ClientDisconnect) -> Response:
 
 
 HANDLERS: Mapping[Any, Any] = {
-    HTTPException: _http,
+    HTTPException: http,
     ApiRefused: _refused,
     AlreadyDecided: _decided,
     Fault: _fault,

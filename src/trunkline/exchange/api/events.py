@@ -7,25 +7,26 @@ reader stays with the session when its agent's program is started again, and los
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack, suppress
 from itertools import islice
 from typing import Any
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from trunkline.base import log_context
 from trunkline.base.asgi_pulse import StreamPulse
 from trunkline.base.asgi_write_now import WRITE_NOW, WriteNow, never
 from trunkline.core.events import Envelope, Gap, last_seq
-from trunkline.core.faults import Fault, SessionNotFound
+from trunkline.core.faults import Fault, SessionNotFound, StoreUnavailable
 from trunkline.core.session import Session
-from trunkline.exchange.api.auth import token_in
+from trunkline.exchange.api.auth import token_digest
 from trunkline.exchange.api.broadcast import Backlog, Broadcast, StreamChunk, piece
 from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint, number
 from trunkline.exchange.api.sessions import row_of
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.live_session import LiveSession
-from trunkline.exchange.people import LOCAL
 
 #: How often is looked whether a stream was silent since the last time: then it says that it is alive. A sign of life at
 #: least every 15 s is promised, so this is less than half of it.
@@ -39,7 +40,7 @@ REPLAY_BYTES, REPLAY_EVENTS = 64 * 1024, 256
 RETRY_SECONDS = 5.0
 
 MEDIA_TYPE = "text/event-stream"
-_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _HELLO, _ALIVE = b": watching\n\n", b": alive\n\n"
 
 
@@ -50,8 +51,9 @@ class EventStreams:
         self.drops = 0
         """How often a reader was too slow, of those that have left."""
         self.open: set[EventStream] = set()
+        self.closing = asyncio.Event()
+        """Set when all of them are to end."""
         self._feeds: dict[LiveSession, Broadcast] = {}
-        self._closed = False
 
     @property
     def all_drops(self) -> int:
@@ -74,7 +76,7 @@ class EventStreams:
     def add(self, stream: EventStream) -> None:
         """One more."""
         self.open.add(stream)
-        if self._closed:
+        if self.closing.is_set():
             stream.end()
 
     def discard(self, stream: EventStream) -> None:
@@ -84,7 +86,7 @@ class EventStreams:
 
     def close(self) -> None:
         """End all of them, and those that come."""
-        self._closed = True
+        self.closing.set()
         for stream in self.open:
             stream.end()
 
@@ -93,17 +95,18 @@ class EventStream(Response):
     """One reader."""
 
     def __init__(self, call: ApiCall, streams: EventStreams, since: int) -> None:
-        super().__init__(media_type=MEDIA_TYPE, headers=_HEADERS)
+        super().__init__(media_type=MEDIA_TYPE, headers=HEADERS)
         # Nobody knows how long it will be.
         del self.headers["content-length"]
         self.backlog = Backlog(call.id)
         self._exchange: Exchange = call.exchange
         self._session = call.id
         self._by = call.person.name
+        self._wire = str(log_context.known("").get("wire", ""))
         self._streams = streams
         self._since = since
         self._people = call.exchange.people
-        self._token = None if call.person is LOCAL else token_in(call.request.scope)
+        self._token_sha256 = token_digest(call.request.scope)
         self._wake = asyncio.Event()
         self._write_now: WriteNow = never
         self._is_waiting = False
@@ -171,10 +174,13 @@ class EventStream(Response):
         with suppress(Fault):
             while not self._over:
                 try:
-                    async with switchboard.attached(self._session, by=self._by, wire="http") as live:
+                    async with AsyncExitStack() as stack:
+                        joining = switchboard.attached(self._session, by=self._by, wire=self._wire)
+                        live = await self._unless_over(stack.enter_async_context(joining))
                         is_read = False
                         await self._tell_of(live, send)
-                except SessionNotFound:
+                except (SessionNotFound, StoreUnavailable):
+                    # Gone, or to be had on another node alone: whoever comes back is told, or goes there.
                     raise
                 except Fault:
                     if not is_read:
@@ -185,6 +191,27 @@ class EventStream(Response):
                 if switchboard.live(self._session) is live:
                     # It was not replaced: the exchange is about to end, or this stream.
                     return
+
+    async def _unless_over(self, joining: Coroutine[Any, Any, LiveSession]) -> LiveSession:
+        """Wait for something that may take as long as it likes: a session may be moving.
+
+        Raises:
+            StoreUnavailable: the stream ends before.
+        """
+        task = asyncio.ensure_future(joining)
+        try:
+            while not task.done() and not self._over:
+                self._wake.clear()
+                waking = asyncio.ensure_future(self._wake.wait())
+                await asyncio.wait({task, waking}, return_when=asyncio.FIRST_COMPLETED)
+                waking.cancel()
+            if not task.done():
+                raise StoreUnavailable("Nobody listens any more.")
+            return task.result()
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
 
     async def _tell_asleep(self, send: Send) -> None:
         """What is in the log of a session whose agent cannot be had."""
@@ -259,10 +286,10 @@ class EventStream(Response):
     @property
     def _is_unknown(self) -> bool:
         """Whether the reader's token counts no more: the configuration may have changed."""
-        if self._people is self._exchange.people or self._token is None:
+        if self._people is self._exchange.people or not self._token_sha256:
             return False
         self._people = self._exchange.people
-        return self._people.of_token(self._token) is None
+        return self._people.of_digest(self._token_sha256) is None
 
 
 def _is_private(item: Envelope | Gap) -> bool:

@@ -46,6 +46,8 @@ class Face(Value):
     """One of them, for the addresses `prefix` and below."""
 
     prefix: str
+    wire: str
+    """Its name in the ledger, and in logs."""
     refusal: RefusalForm
     make: Callable[[Exchange], FaceApp]
 
@@ -62,6 +64,11 @@ class OpenFaces:
     def find(self, path: str) -> Face | None:
         """The face that has that address."""
         return next((each for each in self._faces if path == each.prefix or path.startswith(f"{each.prefix}/")), None)
+
+    def wire(self, path: str) -> str | None:
+        """The wire of the face that has that address."""
+        face = self.find(path)
+        return None if face is None else face.wire
 
     def app(self, face: Face) -> ASGIApp:
         """Its application."""
@@ -111,6 +118,11 @@ class FaceRoutes:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         face = self._faces.find(scope.get("path", ""))
         await (self._app if face is None else self._faces.app(face))(scope, receive, send)
+
+
+def has_face(scope: Scope) -> bool:
+    """Whether a request is for one of the faces."""
+    return _FORM in scope
 
 
 def refused(scope: Scope, refusal: ApiRefused) -> Response:

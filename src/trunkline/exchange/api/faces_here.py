@@ -38,7 +38,7 @@ def _acp(exchange: Exchange) -> FaceApp:
 
 
 FACES = (
-    Face("/v1", openai_refusal, _openai),
-    Face("/mcp", json_rpc, _mcp),
-    Face("/acp", json_rpc, _acp),
+    Face("/v1", "openai", openai_refusal, _openai),
+    Face("/mcp", "mcp", json_rpc, _mcp),
+    Face("/acp", "acp", json_rpc, _acp),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from starlette.responses import Response
@@ -10,6 +10,7 @@ from starlette.responses import Response
 from trunkline.core.turns import State
 from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint
 from trunkline.exchange.api.events import EventStreams
+from trunkline.models import model_server
 
 MEDIA_TYPE = "text/plain; version=0.0.4"
 
@@ -32,8 +33,17 @@ async def _text(call: ApiCall) -> str:
     used = await exchange.budgets.usage("agent")
     pending = await exchange.switchboard.approvals.count_pending()
     running = sum(each.session.status not in (State.IDLE, State.CLOSED) for each in live)
+    cluster = exchange.cluster
+    nodes = [] if cluster is None else [*cluster.nodes.others.values(), cluster.me]
     return "".join(
         [
+            *([_metric("cluster_node_up", "gauge", "Whether a node of the cluster is alive, as this one sees it.",
+                       [({"node": node.name}, node is not cluster.me or cluster.nodes.is_held) for node in nodes]),
+               _metric("sessions_owned", "gauge", "Sessions whose turns this node runs.", [({}, len(cluster.owned))]),
+               _metric("sessions_followed", "gauge", "Sessions of other nodes that clients here watch.",
+                       [({}, sum(each.is_followed for each in live))]),
+               _metric("cluster_wire_served", "gauge", "Chat platforms that this node serves for all.",
+                       [({"wire": wire}, 1) for wire in cluster.wires])] if cluster is not None else []),
             _metric("agent_healthy", "gauge", "Whether the last that was heard of an agent was good.",
                     [({"agent": entry.name}, (await entry.health())[0]) for entry in entries]),
             _metric("sessions_awake", "gauge", "Sessions that have their agent.", [({}, len(live))]),
@@ -48,7 +58,32 @@ async def _text(call: ApiCall) -> str:
                      for row in used for kind in ("input", "output", "cache_read", "cache_write")]),
             _metric("cost_usd_total", "counter", "What models have cost, as far as prices are known.",
                     [({"agent": row["agent"]}, row["usd"]) for row in used]),
+            *_model_servers(),
         ]
+    )  # fmt: skip
+
+
+def _model_servers() -> Iterator[str]:
+    """What is known of the servers of models: nothing where no model has one."""
+    found = model_server.servers()
+    if not found:
+        return
+    # Nobody looks whether one works that nobody uses.
+    used = [each for each in found if each.users]
+    for name, kind, meaning, samples in (
+        ("up", "gauge", "Whether a server of a model that is in use works.", [(each, each.up) for each in used]),
+        ("inflight", "gauge", "Requests that a server of a model is answering.",
+         [(each, each.in_flight) for each in found]),
+        ("requests_total", "counter", "Requests that were sent to a server of a model.",
+         [(each, each.requests) for each in found]),
+        ("failures_total", "counter", "Requests at which a server of a model failed.",
+         [(each, each.failures) for each in found]),
+    ):  # fmt: skip
+        labelled = [({"server": each.place, "model": each.model}, value) for each, value in samples]
+        yield _metric(f"model_server_{name}", kind, meaning, labelled)
+    yield _metric(
+        "model_requests_waiting", "gauge", "Requests that wait for a server of their model.",
+        [({"model": model}, count) for model, count in model_server.waiting().items()],
     )  # fmt: skip
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, get_args
 
 from trunkline.base.asgi_answers import answer
 from trunkline.base.values import Value
 from trunkline.base.vocabulary import MODES, Mode
-from trunkline.core.events import UserMessage
+from trunkline.core.events import Outcome, UserMessage
 from trunkline.core.faults import ConfigError, SessionNotFound
 from trunkline.core.ids import ID_RULE, can_be_id
 from trunkline.core.keeper import LISTED, When
@@ -17,9 +17,11 @@ from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint
 from trunkline.exchange.api.errors import ApiRefused
 from trunkline.exchange.api.schemas import COUNT, FLAG, MOMENT, TEXT, array, maybe, obj
 from trunkline.exchange.live_session import LiveSession
-from trunkline.exchange.reach import check_reach
-from trunkline.exchange.session_rows import MOST_LISTED, SessionRow
+from trunkline.exchange.reach import check_command, check_reach
+from trunkline.exchange.session_rows import LONGEST_TITLE, MOST_LISTED, FoundSession, SessionQuery, SessionRow
 
+#: How turns end.
+OUTCOMES: tuple[str, ...] = get_args(Outcome)
 #: A session that is not at work: a log and a row.
 ASLEEP = "asleep"
 
@@ -63,19 +65,33 @@ async def open_session(call: ApiCall) -> Mapping[str, Any]:
 
 async def list_sessions(call: ApiCall) -> Mapping[str, Any]:
     """`GET /api/sessions`."""
-    limit = call.number("limit", 1, MOST_LISTED)
+    return {"sessions": await found_sessions(call, call.number("limit", 1, MOST_LISTED) or LISTED)}
+
+
+async def found_sessions(call: ApiCall, limit: int) -> list[Mapping[str, Any]]:
+    """The sessions that a query asks for, newest first, as `GET /api/sessions` tells them.
+
+    Raises:
+        Refused: it asks for what cannot be.
+        SessionNotFound: it asks for what is older than a session that is not there.
+    """
     before = call.query("before")
     switchboard = call.exchange.switchboard
     if before is not None and await switchboard.row(before) is None:
         raise SessionNotFound(f"There is no session `{before[:80]}` here. Begin again without `before`.")
-    rows = await switchboard.rows(call.query("agent"), limit or LISTED, before)
+    outcome = call.query("outcome")
+    check_outcome(outcome)
+    wanted = SessionQuery(call.query("q") or "", call.query("agent"), call.query("by"), outcome)
+    rows = await switchboard.session_rows.find(wanted, limit, before)
     await switchboard.awaited(row.id for row in rows)
-    return {"sessions": [_members(row, switchboard.live(row.id)) for row in rows]}
+    busy = await switchboard.busy()
+    return [_listed(row, switchboard.live(row.id), busy) for row in rows]
 
 
 async def show_session(call: ApiCall) -> Mapping[str, Any]:
     """`GET /api/sessions/{id}`."""
-    return _members(await row_of(call), call.exchange.switchboard.live(call.id))
+    switchboard = call.exchange.switchboard
+    return _members(await row_of(call), switchboard.live(call.id), await switchboard.busy())
 
 
 async def remove_session(call: ApiCall) -> Mapping[str, Any]:
@@ -90,10 +106,11 @@ async def say(call: ApiCall) -> Any:
     if wanted.msg_id is not None:
         _check_id("msg_id", wanted.msg_id)
     row = await row_of(call)
-    await _check_paths(call, "files", wanted.files, row.workspace)
+    await _check_paths(call, "files", wanted.files, row.workspace, call.exchange.switchboard.store.files_of(row.id))
     message = UserMessage(wanted.text, wanted.files, wanted.msg_id, call.person.name)
     # Attached: it is not let go of while the message is taken in.
     async with call.exchange.switchboard.attached(call.id) as live:
+        check_command(call.person, live.session, message.text)
         turn = await call.exchange.switchboard.submit(live, message, wanted.when)
     return answer({"turn": turn}, 202)
 
@@ -113,8 +130,8 @@ async def set_mode(call: ApiCall) -> Mapping[str, Any]:
     """`POST /api/sessions/{id}/mode`."""
     wanted = await call.body(NewMode)
     async with call.exchange.switchboard.attached(call.id) as live:
-        live.session.set_mode(wanted.mode)
-        return {"mode": live.session.mode}
+        await live.set_mode(wanted.mode)
+        return {"mode": wanted.mode}
 
 
 def about(row: SessionRow) -> dict[str, Any]:
@@ -129,14 +146,26 @@ def about(row: SessionRow) -> dict[str, Any]:
     }
 
 
-def _members(row: SessionRow, live: LiveSession | None) -> Mapping[str, Any]:
+def _members(row: SessionRow, live: LiveSession | None, busy: Collection[str]) -> Mapping[str, Any]:
+    # Of a session that another node has awake, no more is known here than whether it works.
+    asleep = State.RUNNING.value if row.id in busy else ASLEEP
     return {
         **about(row),
-        "state": ASLEEP if live is None else live.session.status.value,
+        "state": asleep if live is None else live.session.status.value,
         "turn": 0 if live is None else live.session.turn,
         "mode": None if live is None else live.session.mode,
         "clients": 0 if live is None else live.clients,
     }
+
+
+def _listed(row: FoundSession, live: LiveSession | None, busy: Collection[str]) -> Mapping[str, Any]:
+    return {**_members(row, live, busy), "title": row.title or _first_words(live), "last_outcome": row.last_outcome}
+
+
+def _first_words(live: LiveSession | None) -> str:
+    """The beginning of the message that is being answered."""
+    begun = None if live is None else live.session.state.open_turns.get(live.session.turn)
+    return "" if live is None or begun is None else live.session.clean(begun.message.text[:LONGEST_TITLE])
 
 
 async def row_of(call: ApiCall) -> SessionRow:
@@ -152,21 +181,31 @@ async def row_of(call: ApiCall) -> SessionRow:
     return row
 
 
+def check_outcome(outcome: str | None) -> None:
+    """See that turns can end like this.
+
+    Raises:
+        Refused: they cannot.
+    """
+    if outcome is not None and outcome not in OUTCOMES:
+        raise ApiRefused(400, f"`outcome` must be one of {', '.join(f'`{known}`' for known in OUTCOMES)}.")
+
+
 def _check_id(name: str, id: str) -> None:
     """See that an id can be told on every wire."""
     if not can_be_id(id):
         raise ApiRefused(400, f"`{name}` must have {ID_RULE}.")
 
 
-async def _check_paths(call: ApiCall, name: str, paths: Sequence[str], workspace: str) -> None:
+async def _check_paths(call: ApiCall, name: str, paths: Sequence[str], *places: str) -> None:
     """See that somebody with a token reaches no further than the agent was meant to.
 
     Raises:
         Refused: 400 if it is no path.
-        Forbidden: it leads out of the workspace.
+        Forbidden: it leads out of these places.
     """
     try:
-        await check_reach(call.person, name, paths, workspace)
+        await check_reach(call.person, name, paths, *places, but=call.exchange.settings.home)
     except ConfigError as error:
         raise ApiRefused(400, str(error)) from None
 
@@ -183,7 +222,19 @@ _SESSION = obj(
     mode=maybe({"enum": list(MODES)}),
     clients=COUNT,
 )
-_LIST_QUERY = {"agent": TEXT, "limit": {"type": "integer", "minimum": 1, "maximum": MOST_LISTED}, "before": TEXT}
+_LISTED = {
+    **_SESSION,
+    "required": [*_SESSION["required"], "title", "last_outcome"],
+    "properties": {**_SESSION["properties"], "title": TEXT, "last_outcome": maybe(TEXT)},
+}
+_LIST_QUERY = {
+    "q": TEXT,
+    "agent": TEXT,
+    "by": TEXT,
+    "outcome": {"enum": list(OUTCOMES)},
+    "limit": {"type": "integer", "minimum": 1, "maximum": MOST_LISTED},
+    "before": TEXT,
+}
 
 ENDPOINTS = (
     ApiEndpoint(
@@ -192,7 +243,7 @@ ENDPOINTS = (
     ),
     ApiEndpoint(
         "GET", "/api/sessions", list_sessions, "observer", "The sessions, newest first", query=_LIST_QUERY,
-        answer=obj(sessions=array(_SESSION)), statuses=(404,),
+        answer=obj(sessions=array(_LISTED)), statuses=(404,),
     ),
     ApiEndpoint(
         "GET", "/api/sessions/{id}", show_session, "observer", "One session", answer=_SESSION, statuses=(404,),

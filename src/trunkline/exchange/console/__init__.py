@@ -1,1 +1,1 @@
-"""A page for talking to an agent with the browser's microphone."""
+"""The console: pages on which people see and steer every agent of an exchange in a browser."""

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from trunkline.base import shapes
 from trunkline.base.attach import AttachEnding, AttachHeader
 from trunkline.core.events import UserMessage
-from trunkline.core.faults import BudgetExceeded, ConfigError, Fault
+from trunkline.core.faults import BudgetExceeded, ConfigError, Fault, StoreUnavailable
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.lines.connection import LocalConnection
 from trunkline.exchange.live_session import LiveSession
@@ -32,10 +32,20 @@ async def serve(
         private=header.private_urls,
         enabled=header.fetch,
     )
-    staying = exchange.switchboard.attached(live.id, by=turn.from_user or LOCAL.name, wire="agentproc")
+    over: list[AgentProcServer] = []
+
+    def removed() -> None:
+        """The session is at work here no more: nothing of the turn would be heard."""
+        for server in over:
+            server.lose(_moved())
+
+    staying = exchange.switchboard.attached(live.id, removed, by=turn.from_user or LOCAL.name, wire="agentproc")
     async with staying as live, fetching as message:
         writer = dialect_writer(dialect, named, streaming=turn.streaming)
         server = AgentProcServer(live.session, connection, writer, client=LOCAL.name)
+        over.append(server)
+        if live.session.is_closing:
+            raise _moved()
         try:
             server.greet()
             server.expected(await _submitted(exchange, live, server.expect(message)))
@@ -77,3 +87,7 @@ async def _hear(server: AgentProcServer, connection: LocalConnection) -> None:
     else:
         server.end()
         connection.let_go(ConnectionResetError("the bridge has disconnected"))
+
+
+def _moved() -> StoreUnavailable:
+    return StoreUnavailable("The session was removed, or is moving to another node.", retryable=True)

@@ -1,24 +1,31 @@
 """A chat platform as a wire of an exchange, such as `[wires.telegram]`. Each chat is a session that others can join.
 
-It is the bridge of `trunkline bridge run`, with sessions of the exchange in the place of its own.
+It is the bridge of `trunkline bridge run`, with sessions of the exchange in the place of its own. In a cluster one node
+serves the platform, from a database that all nodes share, and another one takes over.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from trunkline.base import backoff
 from trunkline.base.chat_platforms import PLATFORMS
 from trunkline.chat.bridge import Bridge
+from trunkline.chat.delivery.database import Fence
 from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.opening import Opener
+from trunkline.chat.platform import KeepsState, Platform
 from trunkline.chat.platforms import made, senders_of
 from trunkline.chat.settings import BridgeSettings
 from trunkline.core.events import UserMessage
-from trunkline.core.faults import ConfigError
+from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.session import Session
 from trunkline.exchange import config_secrets
 from trunkline.exchange.config_secrets import ENV, KEYRING
@@ -26,10 +33,21 @@ from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.lines.seats import Seats
 from trunkline.exchange.settings import WireSettings
 
+if TYPE_CHECKING:
+    from trunkline.chat.delivery.shared import SharedChat
+    from trunkline.exchange.cluster.cluster import Cluster
+    from trunkline.exchange.cluster.wire_place import WirePlace
+    from trunkline.store.jetstream.ownership import SessionOwner
+
+logger = logging.getLogger(__name__)
+
 #: The keys of a wire that are the bridge's, and not the platform's.
 BRIDGE_KEYS = ("instructions", "verbosity", "rate", "queue", "max_chars")
 #: How long the last messages may take to be delivered: less than the exchange waits for a wire that it stops.
 DRAIN_SECONDS = 1.0
+#: How soon a node of a cluster sees that it is to serve no more, and the longest wait after it could not.
+WATCH_SECONDS = 0.2
+LONGEST_DELAY_SECONDS = 30.0
 #: Whether what is asked expires, the exchange says, and not the chat.
 NEVER = math.inf
 
@@ -81,6 +99,7 @@ class BridgeLine:
         self.name = wire.name
         self._exchange = exchange
         self._settings = _settings(exchange, wire)
+        self._senders = senders_of(self._settings, (self.name,))
 
     @property
     def where(self) -> str:
@@ -103,26 +122,99 @@ class BridgeLine:
         Raises:
             ConfigError: something is missing, or somebody else serves that account.
         """
-        senders = senders_of(self._settings, (self.name,))
-        platform = made(self.name, self._settings, senders, self._exchange.environ)
-        home = self._exchange.settings.home
-        store = ChatStore(os.path.join(home, "chat.db"))
+        cluster = self._exchange.cluster
+        if cluster is None:
+            platform = self._platform()
+            store = ChatStore(os.path.join(self._exchange.settings.home, "chat.db"))
+            await self._serve(platform, store, stop.wait, reachable)
+        else:
+            # Also a node that only stands by does what it is there for.
+            reachable()
+            await self._take_turns(cluster, stop)
+
+    def _platform(self) -> Platform:
+        return made(self.name, self._settings, self._senders, self._exchange.environ)
+
+    async def _serve(
+        self,
+        platform: Platform,
+        store: ChatStore,
+        over: Callable[[], Awaitable[object]],
+        reachable: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Serve until `over` returns. The store is closed then."""
         opener = ExchangeOpener(self._exchange, self._settings, self.name)
-        bridge = Bridge(platform, store, opener, senders, files=os.path.join(home, "chat-files"))
+        files = os.path.join(self._exchange.settings.home, "chat-files")
+        bridge = Bridge(platform, store, opener, self._senders, files=files)
         try:
             await bridge.start()
             reachable()
-            await _until(stop, bridge)
+            await _until(over, bridge)
         finally:
             try:
                 await bridge.close(drain_seconds=DRAIN_SECONDS)
             finally:
                 store.close()
 
+    # In a cluster.
 
-async def _until(stop: asyncio.Event, bridge: Bridge) -> None:
+    async def _take_turns(self, cluster: Cluster, stop: asyncio.Event) -> None:
+        """Serve whenever it is this node's turn, until `stop` is set. What goes wrong here may go right on another node
+        or later, so nothing is given up."""
+        from trunkline.exchange.cluster.wire_place import LOOK_SECONDS, WirePlace
+
+        place = WirePlace(cluster, self.name)
+        failures = 0
+        while (mine := await place.taken(stop)) is not None:
+            try:
+                problem = await self._serve_ours(cluster, place, mine, stop)
+            except Fault as fault:
+                problem = str(fault)
+            finally:
+                await place.let_go()
+            failures = failures + 1 if problem else 0
+            if problem and not stop.is_set():
+                logger.warning("%s is not served here now: %s", self.name, problem)
+                # Long enough for others to look: whoever can serve it, is to.
+                delay = backoff.delay(failures, 3 * LOOK_SECONDS, LONGEST_DELAY_SECONDS)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(delay):
+                        await stop.wait()
+
+    async def _serve_ours(self, cluster: Cluster, place: WirePlace, mine: SessionOwner, stop: asyncio.Event) -> str:
+        """Serve for as long as this node is to; gives why it could not, if so.
+
+        Raises:
+            Fault: it could not.
+        """
+        from trunkline.chat.delivery.shared import SharedChat
+
+        platform = self._platform()
+        fence = Fence(await cluster.stream.epoch(), mine.fence)
+        shared = await asyncio.to_thread(SharedChat.opened, cluster.settings.postgres, self.name, fence)
+        try:
+            if isinstance(platform, KeepsState):
+                platform.keep_state_in(shared)
+            await self._serve(platform, ChatStore(database=shared), partial(_over, stop, place, shared))
+        finally:
+            problem = shared.lost
+            shared.close()
+        return problem
+
+
+async def _over(stop: asyncio.Event, place: WirePlace, shared: SharedChat) -> None:
+    """Wait until this node is to serve no more. If the platform may be another's, nothing is written here then."""
+    while not stop.is_set() and place.is_ours and not shared.lost:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WATCH_SECONDS):
+                await stop.wait()
+    if not place.is_held:
+        shared.lose("This node is not to serve the platform any more.")
+
+
+async def _until(over: Callable[[], Awaitable[object]], bridge: Bridge) -> None:
     serving = asyncio.create_task(bridge.serve(), name="serve a chat platform")
-    stopping = asyncio.create_task(stop.wait(), name="wait for stop")
+    stopping = asyncio.ensure_future(over())
     try:
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
     finally:

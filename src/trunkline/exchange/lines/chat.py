@@ -10,12 +10,10 @@ from trunkline.base import jsontext, shapes
 from trunkline.base.attach import AttachEnding, AttachHeader
 from trunkline.base.attach_chat import MAX_LINE, AttachedCommand, AttachedReply, Standing
 from trunkline.base.lines import LineSplitter, OverlongLine
-from trunkline.base.vocabulary import MODES
 from trunkline.core import records
-from trunkline.core.agent import AddHistory, Approve, Change, Deny, SetOptions
-from trunkline.core.events import Envelope, UserMessage
+from trunkline.core.events import Envelope
 from trunkline.core.faults import Fault, RemoteProtocolError
-from trunkline.core.grants import Grant
+from trunkline.exchange.commanding import carry_out
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.lines.connection import LocalConnection, joined
 from trunkline.exchange.lines.lagging import LaggingSink
@@ -56,33 +54,10 @@ class ChatServer:
         """Bytes from the client."""
         for line in self._lines.feed(data):
             try:
-                reply = AttachedReply(await self._done(_command(line)))
+                reply = AttachedReply(await carry_out(self._board, self._live, _command(line), LOCAL.name))
             except Fault as fault:
                 reply = AttachedReply(error=self._session.clean(str(fault)), kind=fault.kind)
             self._say(shapes.encode(reply))
-
-    async def _done(self, command: AttachedCommand) -> int | None:
-        session = self._session
-        match command.do:
-            case "submit":
-                return await self._board.submit(self._live, _message(command))
-            case "steer":
-                return await self._board.submit(self._live, _message(command), "steer")
-            case "answer":
-                answer = Approve(command.scope, command.narrow) if command.approve else Deny(command.reason)
-                session.answer(command.call_id, answer, LOCAL.name)
-            case "stop":
-                session.stop(LOCAL.name)
-            case "mode":
-                mode = next((each for each in MODES if each == command.mode), None)
-                if mode is None:
-                    raise RemoteProtocolError(f"There is no mode `{command.mode[:80]}`.")
-                session.set_mode(mode)
-            case "revoke":
-                session.revoke(_decoded(Grant, command.grant))
-            case "configure":
-                await session.configure(_change(command))
-        return None
 
     def _say(self, value: Any) -> None:
         self._connection.write(jsontext.dumps(value) + b"\n")
@@ -125,19 +100,3 @@ def _command(line: bytes | OverlongLine) -> AttachedCommand:
         return shapes.decode(AttachedCommand, jsontext.loads(line))
     except ValueError as error:
         raise RemoteProtocolError(f"The command cannot be understood: {error}.") from None
-
-
-def _decoded(kind: type[Any], data: Any) -> Any:
-    try:
-        return shapes.decode(kind, data)
-    except ValueError as error:
-        raise RemoteProtocolError(f"The command cannot be understood: {error}.") from None
-
-
-def _message(command: AttachedCommand) -> UserMessage:
-    message: UserMessage = _decoded(UserMessage, command.message)
-    return message.replace(sender=message.sender or LOCAL.name)
-
-
-def _change(command: AttachedCommand) -> Change:
-    return SetOptions(dict(command.options or {})) if command.history is None else AddHistory(command.history)

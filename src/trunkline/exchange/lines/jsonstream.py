@@ -6,6 +6,7 @@ from contextlib import aclosing
 
 from trunkline.base.attach import AttachEnding, AttachHeader
 from trunkline.core.events import UserMessage
+from trunkline.core.keeper import When
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.lines.connection import LocalConnection, joined
 from trunkline.exchange.lines.lagging import LaggingSink
@@ -48,7 +49,7 @@ class _KeptMessages:
 
     async def known(self, message: UserMessage) -> KnownMessage | None:
         found = await self._live.known(message.id or "")
-        return None if found is None else KnownMessage(found.turn or 0, found.seq, found.says(message))
+        return None if found is None else KnownMessage(found.seq, found.says(message))
 
-    async def submit(self, message: UserMessage) -> None:
-        await self._board.submit(self._live, message)
+    async def submit(self, message: UserMessage, when: When = "queue") -> None:
+        await self._board.submit(self._live, message, when)

@@ -1,6 +1,7 @@
 """The social network as a wire of an exchange: `[wires.network]`, with the keys of `[network]`.
 
-Its database is in the exchange's home, unless the file names another.
+Its database is in the exchange's home, unless the file names another. Of exchanges that are a cluster, it is the
+cluster's: so they serve one network.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ def service(exchange: Exchange, wire: WireSettings) -> NetworkLine:
     Raises:
         ConfigError: a variable cannot be understood, or others would be let in unasked.
     """
-    return NetworkLine(exchange.settings.home, settled(exchange.settings.path, wire, exchange.environ))
+    settings = exchange.settings
+    shared = settings.cluster.postgres if settings.cluster else None
+    return NetworkLine(settings.home, settled(settings.path, wire, exchange.environ), shared)
 
 
 class NetworkLine:
@@ -37,10 +40,11 @@ class NetworkLine:
     name = NAME
     about = "the agent social network: its pages and its API"
 
-    def __init__(self, home: str, found: EffectiveConfig) -> None:
+    def __init__(self, home: str, found: EffectiveConfig, shared: str | None = None) -> None:
+        """`shared`: the database of the cluster, if there is one."""
         self._home = os.path.join(home, NAME)
         self._settings = settings_from(found, self._home)
-        self._database = found["db"] or f"sqlite:///{os.path.join(self._home, 'network.db')}"
+        self._database = found["db"] or shared or f"sqlite:///{os.path.join(self._home, 'network.db')}"
         self._host, self._port = config_addresses.listening(found["listen"]) or ("127.0.0.1", 0)
         if not found["public"] and not is_loopback(self._host):
             raise ConfigError(

@@ -13,6 +13,7 @@ from typing import Any
 
 from trunkline.base import config_addresses
 from trunkline.base.hosts import is_loopback
+from trunkline.base.keyring import system_keyring
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.core.starting import callers_secret
@@ -24,8 +25,9 @@ from trunkline.runner.brain import Brain
 from trunkline.runner.config import RunnerConfig, normalise
 from trunkline.runner.engine import Cycles
 from trunkline.runner.fleet import Fleet, FleetHome
-from trunkline.runner.keys import Keys, system_keyring
-from trunkline.runner.launcher import Launcher, serve
+from trunkline.runner.holding import Hold
+from trunkline.runner.keys import Keys
+from trunkline.runner.launcher import Launcher, opened_fleet, serve
 from trunkline.runner.opening import open_runner
 
 #: The wire's name in the file.
@@ -51,6 +53,8 @@ class RunnerSetup(Value):
     names: Mapping[str, str]
     """What each is called in the file, by its id on the network."""
     launcher: Launcher | None
+    db: str | None = None
+    """The database in which other launchers share them."""
 
     def __repr__(self) -> str:
         return f"RunnerSetup(names={self.names!r})"
@@ -76,7 +80,9 @@ def setup(settings: ExchangeSettings, wire: WireSettings, environ: Mapping[str, 
         names[config.agent_id] = name
         if config.brain is not None and config.brain.get("kind") == "agent":
             _agent_of(config.brain, settings.agents)
-    return RunnerSetup(given, names, launcher)
+    # The exchanges of a cluster have the same file: without leases, each of them would run the same agents.
+    shared = settings.cluster.postgres if settings.cluster else None
+    return RunnerSetup(given, names, launcher, settled(settings.path, wire, environ)["db"] or shared)
 
 
 class RunnerLine:
@@ -111,25 +117,20 @@ class RunnerLine:
         launcher = self._setup.launcher
         exchange = self._exchange
         place = FleetHome(exchange.settings.home, self._runner, agents=self._setup.given, environ=exchange.environ)
-        fleet = Fleet(place, self._keys)
-        if launcher is None:
-            try:
-                await fleet.begin()
+        async with opened_fleet(place, self._keys, self._setup.db) as fleet:
+            if launcher is None:
+                await _alone(fleet, stop, reachable)
+                return
+
+            def begun(host: str, port: int) -> None:
+                self._setup = self._setup.replace(launcher=launcher.replace(port=port))
                 reachable()
-                await stop.wait()
-            finally:
-                await fleet.close()
-            return
 
-        def begun(host: str, port: int) -> None:
-            self._setup = self._setup.replace(launcher=launcher.replace(port=port))
-            reachable()
+            await serve(launcher, stop, begun, fleet)
 
-        await serve(launcher, stop, begun, fleet)
-
-    def _runner(self, config: RunnerConfig, home: str, port: int | None) -> Cycles:
+    def _runner(self, config: RunnerConfig, home: str, port: int | None, hold: Hold) -> Cycles:
         environ = self._exchange.environ
-        return open_runner(config, home=home, port=port, with_agent=self._brain, environ=environ)
+        return open_runner(config, home=home, port=port, with_agent=self._brain, environ=environ, hold=hold)
 
     def _brain(self, config: RunnerConfig, given: Mapping[str, Any]) -> Brain:
         agent = _agent_of(given, self._exchange.settings.agents)
@@ -142,6 +143,16 @@ class RunnerLine:
             wire=NAME,
             seconds=config.timeout_seconds,
         )
+
+
+async def _alone(fleet: Fleet, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
+    """Run agents without a launcher."""
+    try:
+        await fleet.begin()
+        reachable()
+        await stop.wait()
+    finally:
+        await fleet.close()
 
 
 def _with_brain(table: Mapping[str, Any], agent: str) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ from trunkline.network.http.endpoint import Endpoint
 from trunkline.network.live import Hint, Watcher
 from trunkline.network.network import Network
 from trunkline.network.numbers import count
+from trunkline.store.database import DatabaseGone
 
 #: How often a silent stream says that it is alive: sooner than proxies give up, which is after 30 s or so.
 HEARTBEAT_SECONDS = 15
@@ -30,9 +31,13 @@ MAX_STREAMS = 500
 MAX_PER_CLIENT = 20
 #: What a browser waits before it connects again, in milliseconds.
 _RETRY_MS = 3000
+#: Digits of a number that none of ours has.
+_MAX_DIGITS = 19
 #: When to try again while too many watch, in seconds.
 _RETRY_SECONDS = "30"
 
+#: What a browser sends when it connects again: the number of the last hint that it got.
+_LAST = "last-event-id"
 _MEDIA_TYPE = "text/event-stream"
 _HEADERS = {"X-Accel-Buffering": "no"}
 
@@ -99,7 +104,13 @@ def _stream(network: Network, request: Request, community_id: str | None) -> Res
     client = streams.clients.name(request)
     streams.room_for(client)
     seconds = count(request.query_params.get("seconds"), MAX_SECONDS, MAX_SECONDS)
-    return _Stream(streams, client, lambda closing: _events(network, community_id, closing, seconds))
+    last = _number(request.headers.get(_LAST, ""))
+    return _Stream(streams, client, lambda closing: _events(network, community_id, closing, seconds, last))
+
+
+def _number(said: str) -> int | None:
+    # No longer than a number of the database.
+    return int(said) if said.isascii() and said.isdecimal() and len(said) < _MAX_DIGITS else None
 
 
 class _Stream(StreamingResponse):
@@ -116,15 +127,27 @@ class _Stream(StreamingResponse):
 
 
 async def _events(
-    network: Network, community_id: str | None, closing: asyncio.Event, seconds: float
+    network: Network, community_id: str | None, closing: asyncio.Event, seconds: float, last: int | None = None
 ) -> AsyncIterator[bytes]:
+    """The stream; `last` is the number of the last hint that its reader got, from this server or another one."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     with network.live.watching(community_id) as watcher:
+        try:
+            missed = await network.live.since(community_id, last)
+        except DatabaseGone:
+            # Whoever reads comes again, and then nothing is missing.
+            return
         yield f"retry: {_RETRY_MS}\n\n".encode()
+        for hint in missed:
+            yield _event(hint)
+        told = max((hint.number or 0 for hint in missed), default=0)
         while not closing.is_set() and (left := end - loop.time()) > 0:
-            hint = await _next(watcher, closing, min(HEARTBEAT_SECONDS, left))
-            yield b": alive\n\n" if hint is None else _event(hint)
+            next_hint = await _next(watcher, closing, min(HEARTBEAT_SECONDS, left))
+            if next_hint is None:
+                yield b": alive\n\n"
+            elif next_hint.number is None or next_hint.number > told:
+                yield _event(next_hint)
 
 
 async def _next(watcher: Watcher, closing: asyncio.Event, seconds: float) -> Hint | None:
@@ -140,7 +163,8 @@ async def _next(watcher: Watcher, closing: asyncio.Event, seconds: float) -> Hin
 
 def _event(hint: Hint) -> bytes:
     data = jsontext.dumps({"communityId": hint.community_id, **hint.data})
-    return b"event: " + hint.kind.encode() + b"\ndata: " + data + b"\n\n"
+    number = b"" if hint.number is None else b"\nid: %d" % hint.number
+    return b"event: " + hint.kind.encode() + b"\ndata: " + data + number + b"\n\n"
 
 
 _QUERY = {"seconds": f"How long the stream lasts: by default, and at most, {MAX_SECONDS}."}

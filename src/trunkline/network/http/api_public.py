@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from trunkline.base.asgi_answers import Refused, answer
+from trunkline.base.plain_words import MAX_QUERY
 from trunkline.network import audit, feeds, mentions, user_errors
 from trunkline.network.http import schemas
 from trunkline.network.http.bodies import object_body
@@ -18,7 +19,6 @@ from trunkline.network.http.endpoint import Endpoint
 from trunkline.network.http.schemas import COUNT, FLAG, ID, MOMENT, TEXT, array, maybe, obj, part
 from trunkline.network.network import Network
 from trunkline.network.numbers import count
-from trunkline.network.searching import MAX_QUERY
 from trunkline.network.texts import text
 from trunkline.store.database import Transaction
 

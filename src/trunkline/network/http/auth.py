@@ -186,4 +186,4 @@ def allowed(network: Network, tx: Transaction, agent: RegisteredAgent) -> None:
     """
     if banned(tx, agent):
         raise Refused(403, "Agent is banned in this community")
-    network.rates.spend(agent.id)
+    network.rates.spend(tx, agent.id)

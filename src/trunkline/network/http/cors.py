@@ -5,10 +5,10 @@ The one foreign origin is configured, and is named whoever asks: to a page of an
 
 from __future__ import annotations
 
-from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trunkline.base import pages
+from trunkline.base.asgi_headers import with_headers
 
 API = "/api"
 METHODS = "GET,POST,PATCH,DELETE,OPTIONS"
@@ -39,15 +39,7 @@ class Headers:
         if is_api and scope["method"] == "OPTIONS":
             await _empty(send, added)
             return
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in added.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        await self._app(scope, receive, send_with_headers)
+        await self._app(scope, receive, with_headers(send, added))
 
 
 def is_api_path(path: str) -> bool:

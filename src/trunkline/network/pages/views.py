@@ -16,13 +16,13 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from trunkline.base import pages
 from trunkline.base.asgi_answers import Refused
+from trunkline.base.plain_words import MAX_QUERY
 from trunkline.network import feeds
 from trunkline.network.network import Network
 from trunkline.network.pages import atom, reading
 from trunkline.network.pages.markdown import Renderer
 from trunkline.network.pages.policy import local_path
 from trunkline.network.pages.rendering import page
-from trunkline.network.searching import MAX_QUERY
 from trunkline.store.database import Transaction
 
 View = Callable[[Network, Request], Awaitable[Response]]

@@ -1,8 +1,8 @@
 """What a wallet did on a chain: every transaction from before it is sent until its end is known.
 
-One SQLite database for each chain and address, private to its owner, shared by all runners that use the wallet. Each
-method is one transaction and on the disk when it returns (`synchronous=FULL`). SQLite's write lock is what keeps two
-processes from taking one nonce, or from spending one allowance twice: `reserve` does all of that under it.
+One book (`book`) for each chain and address, shared by all runners that use the wallet. Each method is one transaction,
+and kept when it returns. Who writes in a book is alone with it: that keeps two processes from taking one nonce, or from
+spending one allowance twice. `reserve` does all of that at once.
 
 A transaction's states:
 
@@ -16,25 +16,15 @@ A transaction's states:
 
 from __future__ import annotations
 
-import os
-import sqlite3
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable
 
 from trunkline.base import jsontext
 from trunkline.base.values import Value
+from trunkline.runner.chain.book import Book
 from trunkline.runner.chain.caps import DAY_MS, Spent
 from trunkline.runner.chain.outcome import Receipt
 from trunkline.runner.chain.planning import CallPlan
 from trunkline.runner.chain.wallet import Signed
-from trunkline.store.explaining import explained
-from trunkline.store.private import open_private
-from trunkline.store.transactions import write_transaction
-
-#: How long to wait for other processes: each signs within the lock, which takes milliseconds.
-BUSY_SECONDS = 30.0
 
 #: How long finished transactions are kept, for people who look.
 KEEP_MS = 90 * DAY_MS
@@ -48,37 +38,6 @@ MOST_TOLD = 100
 
 #: Worth telling the agent when it was not told yet. (`pending` was told when it was sent.)
 TOLD = (*DONE, "unknown", "refused", "rejected", "expired", "replaced", "abandoned")
-
-MIGRATIONS = (
-    (
-        """
-        CREATE TABLE transactions (
-            id INTEGER PRIMARY KEY AUTOINCREMENT,
-            agent TEXT NOT NULL,
-            state TEXT NOT NULL,
-            told TEXT,
-            plan BLOB NOT NULL,
-            value TEXT NOT NULL,
-            fee TEXT NOT NULL,
-            gas INTEGER,
-            nonce INTEGER,
-            hash TEXT,
-            raw BLOB,
-            until INTEGER NOT NULL DEFAULT 0,
-            pid INTEGER NOT NULL DEFAULT 0,
-            reserved INTEGER NOT NULL DEFAULT 0,
-            receipt BLOB,
-            problem TEXT NOT NULL DEFAULT '',
-            created INTEGER NOT NULL,
-            changed INTEGER NOT NULL
-        )
-        """,
-        "CREATE INDEX transactions_nonce ON transactions (nonce)",
-        "CREATE INDEX transactions_reserved ON transactions (reserved)",
-        "CREATE INDEX transactions_changed ON transactions (changed)",
-        "CREATE INDEX transactions_untold ON transactions (agent, state) WHERE told IS NOT state",
-    ),
-)
 
 _FIELDS = "id, agent, state, told, plan, gas, nonce, hash, until, pid, reserved, receipt, problem, created"
 
@@ -98,7 +57,7 @@ class TransactionRow(Value):
     until: int
     """A `signed` one is being sent until then, at most."""
     pid: int
-    """The process that sends it."""
+    """The process that sends it, or whatever its book calls it."""
     reserved: int
     """When it was signed; 0: it was not."""
     receipt: Receipt | None
@@ -106,29 +65,22 @@ class TransactionRow(Value):
     created: int
 
 
-#: What it is to people.
-_WHAT = "wallet's ledger"
-
-
 class Ledger:
     """One wallet's book on one chain. May be used by several threads. Close it when done."""
 
-    def __init__(self, path: str, now: Callable[[], float] = time.time) -> None:
-        """Open it, or make it.
+    def __init__(self, book: Book) -> None:
+        """Take over a book.
 
         Raises:
-            ConfigError: it cannot be opened, or a newer version made it.
+            Fault: it cannot be used.
         """
-        self.path = os.path.abspath(path)
-        self._now = now
-        self._lock = threading.Lock()
-        self._connection = open_private(self.path, _WHAT, MIGRATIONS, busy_seconds=BUSY_SECONDS, any_thread=True)
-        with self._transaction():
-            self._run("DELETE FROM transactions WHERE changed < ? AND told IS state", self.clock() - KEEP_MS)
+        self.book = book
+        with book.writing():
+            book.change("DELETE FROM transactions WHERE changed < ? AND told IS state", self.clock() - KEEP_MS)
 
     def clock(self) -> int:
         """The time, in milliseconds since 1970."""
-        return int(self._now() * 1000)
+        return self.book.clock()
 
     def reserve(
         self,
@@ -156,7 +108,7 @@ class Ledger:
         Returns:
             The row, and the bytes to send; None if the row has changed: somebody else takes care of it.
         """
-        with self._transaction():
+        with self.book.writing():
             if row is not None and not self._is_as_read(row):
                 return None
             id = None if row is None else row.id
@@ -167,63 +119,63 @@ class Ledger:
             until = self.clock() + int(seconds * 1000)
             if id is None:
                 id = self._insert(agent, "signed", plan, quote[1])
-            self._run(
+            self.book.change(
                 "UPDATE transactions SET state = 'signed', told = NULL, problem = '', fee = ?, gas = ?, nonce = ?,"
                 " hash = ?, raw = ?, until = ?, pid = ?, reserved = ?, changed = ? WHERE id = ?",
-                str(quote[1]), quote[0], nonce, signed.hash, signed.raw, until, os.getpid(), self.clock(), self.clock(),
-                id,
+                str(quote[1]), quote[0], nonce, signed.hash, signed.raw, until, self.book.sender, self.clock(),
+                self.clock(), id,
             )  # fmt: skip
             return self._one(id), signed.raw
 
     def ask(self, agent: str, plan: CallPlan, fee: int) -> int:
         """A person is to decide about this."""
-        with self._transaction():
+        with self.book.writing():
             return self._insert(agent, "awaiting", plan, fee)
 
     def decide(self, row: int, approve: bool) -> bool:
         """A person decided. False: there was nothing to decide."""
-        with self._transaction():
+        with self.book.writing():
             return self._move(row, ("awaiting",), "approved" if approve else "rejected")
 
     def expire(self, before: int) -> None:
         """What nobody decided about since that time is over."""
-        with self._transaction():
-            self._run(
+        with self.book.writing():
+            self.book.change(
                 "UPDATE transactions SET state = 'expired', changed = ? WHERE state = 'awaiting' AND created < ?",
                 self.clock(), before,
             )  # fmt: skip
 
     def move(self, row: int, states: tuple[str, ...], to: str, problem: str = "") -> bool:
         """Note another state, if it is in one of those. False: it is not."""
-        with self._transaction():
+        with self.book.writing():
             return self._move(row, states, to, problem)
 
     def finish(self, row: int, receipt: Receipt, fee: int, problem: str = "") -> None:
         """It is in a block. One that reverted moved no value."""
         content = jsontext.dumps({field: getattr(receipt, field) for field in Receipt.__fields__})
-        with self._transaction():
-            self._run(
+        with self.book.writing():
+            self.book.change(
                 "UPDATE transactions SET state = ?, receipt = ?, fee = ?, problem = ?, changed = ?,"
                 " value = CASE WHEN ? THEN value ELSE '0' END WHERE id = ?",
                 "mined" if receipt.status else "reverted", content, str(fee), problem, self.clock(),
-                receipt.status, row,
+                bool(receipt.status), row,
             )  # fmt: skip
 
     def tell(self, rows: Iterable[tuple[int, str]]) -> None:
         """The agent was told that these rows are in these states."""
-        with self._transaction():
+        with self.book.writing():
             for row, state in rows:
-                self._run("UPDATE transactions SET told = ? WHERE id = ?", state, row)
+                self.book.change("UPDATE transactions SET told = ? WHERE id = ?", state, row)
 
     def row(self, id: int) -> TransactionRow:
         """One transaction."""
-        with self._lock, self._explained():
+        with self.book.reading():
             return self._one(id)
 
     def fee(self, id: int) -> int:
         """What a transaction costs, or may cost, besides its value."""
-        with self._lock, self._explained():
-            return int(self._run("SELECT fee FROM transactions WHERE id = ?", id).fetchone()[0])
+        with self.book.reading():
+            return int(self.book.rows("SELECT fee FROM transactions WHERE id = ?", id)[0][0])
 
     def rows(self, agent: str | None, *states: str, limit: int = 100) -> list[TransactionRow]:
         """The transactions in these states, oldest first; of one agent, or of all."""
@@ -231,13 +183,13 @@ class Ledger:
         condition, parameters = f"state IN ({marks})", list[object](states)
         if agent is not None:
             condition, parameters = f"{condition} AND agent = ?", [*parameters, agent]
-        with self._lock, self._explained():
+        with self.book.reading():
             return self._select(f"{condition} ORDER BY id LIMIT {limit:d}", *parameters)
 
     def untold(self, agent: str) -> list[TransactionRow]:
         """What the agent does not know yet: the oldest `MOST_TOLD`."""
         marks = ", ".join("?" * len(TOLD))
-        with self._lock, self._explained():
+        with self.book.reading():
             # The words of the index, so that the many that it knows are not even looked at.
             return self._select(
                 f"agent = ? AND state IN ({marks}) AND told IS NOT state ORDER BY id LIMIT {MOST_TOLD:d}", agent, *TOLD
@@ -246,7 +198,7 @@ class Ledger:
     def claims(self, floor: int, limit: int) -> list[TransactionRow]:
         """Those that hold a nonce from `floor` on, and are not being sent right now: the chain can say whether they
         still do."""
-        with self._lock, self._explained():
+        with self.book.reading():
             found = self._select(
                 "nonce >= ? AND state IN ('signed', 'unknown', 'pending', 'mined', 'reverted')"
                 f" ORDER BY nonce LIMIT {limit:d}",
@@ -255,93 +207,71 @@ class Ledger:
         return [row for row in found if not self.is_being_sent(row)]
 
     def is_being_sent(self, row: TransactionRow) -> bool:
-        """Whether a process is about to send it, or waits for the answer."""
-        return row.state == "signed" and row.until >= self.clock() and _is_alive(row.pid)
+        """Whether a process is about to send it, or waits for the answer. May wait."""
+        return row.state == "signed" and row.until >= self.clock() and self.book.sends(row.agent, row.pid)
 
     def has_successor(self, row: TransactionRow) -> bool:
         """Whether one that was signed later is in a block with its nonce: then it never will be."""
-        with self._lock, self._explained():
-            found = self._run(
+        with self.book.reading():
+            found = self.book.rows(
                 "SELECT 1 FROM transactions WHERE nonce = ? AND reserved >= ? AND id <> ?"
                 " AND state IN ('mined', 'reverted') LIMIT 1",
                 row.nonce, row.reserved, row.id,
             )  # fmt: skip
-            return found.fetchone() is not None
+            return bool(found)
 
     def close(self) -> None:
         """Let go of the database. May be called again."""
-        with self._lock:
-            self._connection.close()
+        self.book.close()
 
     def _nonce(self, floor: int, free: frozenset[int]) -> int:
         """The lowest one that nobody holds: so a gap, which stops all that come after it, is closed first."""
-        found = self._run(
+        found = self.book.rows(
             "SELECT id, nonce FROM transactions WHERE nonce >= ?"
             " AND state IN ('signed', 'unknown', 'pending', 'mined', 'reverted')",
             floor,
         )
-        taken = {nonce for row, nonce in found.fetchall() if row not in free}
+        taken = {nonce for row, nonce in found if row not in free}
         while floor in taken:
             floor += 1
         return floor
 
     def _spent(self, besides: int | None) -> Spent:
         since = self.clock() - DAY_MS
-        found = self._run(
+        found = self.book.rows(
             "SELECT value, fee FROM transactions WHERE reserved >= ? AND id IS NOT ?"
             " AND state IN ('signed', 'unknown', 'pending', 'mined', 'reverted', 'abandoned')",
             since, besides,
-        ).fetchall()  # fmt: skip
+        )  # fmt: skip
         return Spent(sum(int(value) for value, _ in found), sum(int(fee) for _, fee in found))
 
     def _insert(self, agent: str, state: str, plan: CallPlan, fee: int) -> int:
         now = self.clock()
-        added = self._run(
-            "INSERT INTO transactions (agent, state, plan, value, fee, created, changed) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        added = self.book.rows(
+            "INSERT INTO transactions (agent, state, plan, value, fee, created, changed) VALUES (?, ?, ?, ?, ?, ?, ?)"
+            " RETURNING id",
             agent, state, plan.dumped(), str(plan.value), str(fee), now, now,
         )  # fmt: skip
-        return int(added.lastrowid or 0)
+        return int(added[0][0])
 
     def _move(self, row: int, states: tuple[str, ...], to: str, problem: str = "") -> bool:
         marks = ", ".join("?" * len(states))
-        moved = self._run(
+        moved = self.book.change(
             f"UPDATE transactions SET state = ?, problem = ?, changed = ? WHERE id = ? AND state IN ({marks})",  # noqa: S608 - marks
             to, problem, self.clock(), row, *states,
         )  # fmt: skip
-        return moved.rowcount > 0
+        return moved > 0
 
     def _is_as_read(self, row: TransactionRow) -> bool:
-        found = self._run("SELECT state, hash FROM transactions WHERE id = ?", row.id).fetchone()
-        return bool(found == (row.state, row.hash))
+        return self.book.rows("SELECT state, hash FROM transactions WHERE id = ?", row.id) == [(row.state, row.hash)]
 
     def _one(self, row: int) -> TransactionRow:
         return self._select("id = ?", row)[0]
 
     def _select(self, condition: str, *parameters: object) -> list[TransactionRow]:
         # The condition is one of this file's own.
-        found = self._run(f"SELECT {_FIELDS} FROM transactions WHERE {condition}", *parameters)  # noqa: S608
-        return [_row(*fields) for fields in found.fetchall()]
-
-    def _run(self, statement: str, *parameters: object) -> sqlite3.Cursor:
-        return self._connection.execute(statement, parameters)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with self._lock, self._explained(), write_transaction(self._connection):
-            yield
-
-    def _explained(self) -> AbstractContextManager[None]:
-        return explained(_WHAT, self.path)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        found = self.book.rows(f"SELECT {_FIELDS} FROM transactions WHERE {condition}", *parameters)  # noqa: S608
+        return [_row(*fields) for fields in found]
 
 
 def _row(

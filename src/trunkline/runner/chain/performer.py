@@ -1,6 +1,6 @@
 """Carries out an agent's `tx`: what a runner uses.
 
-    performer = TxPerformer(settings, home, redactor, agent_id="c...")
+    performer = TxPerformer(settings, FileBooks(home), redactor, agent_id="c...")
     for settled in await performer.settle():      # before a cycle: what became known since the last one
         ...                                       # keep it for the agent
     performer.received()
@@ -11,7 +11,7 @@
 
 - A `tx` is checked, tried, and held against the caps before anything is signed; a view is called and nothing more.
 - Nothing here raises for what an agent, a contract or a node does: that is an outcome with an error's text. Secrets are
-  masked in all of it.
+  masked in all of it. `LeaseLost` is raised where somebody else acts for the agent.
 - What was returned is told again by a later `settle`, in the same process or another one, unless the caller said
   `received`. So neither a crash nor a full disk keeps it from the agent.
 - While a transaction is on its way, `in_flight` says what is known of it; also after `perform` was cancelled.
@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import threading
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
@@ -31,6 +30,7 @@ from trunkline.base.redact import Redactor
 from trunkline.core.faults import ConfigError, Fault, UnknownCall
 from trunkline.runner.chain import caps, outcome, reverts, simulation
 from trunkline.runner.chain.abi import Refusal
+from trunkline.runner.chain.book import Books
 from trunkline.runner.chain.jsonrpc import ChainError, RpcRefused
 from trunkline.runner.chain.ledger import OPEN, Ledger, TransactionRow
 from trunkline.runner.chain.outcome import SettledTransaction, TxResult
@@ -39,6 +39,7 @@ from trunkline.runner.chain.rpc import Rpc
 from trunkline.runner.chain.sending import Sender
 from trunkline.runner.chain.settings import TxSettings
 from trunkline.runner.chain.wallet import SpendingWallet
+from trunkline.runner.holding import Check, LeaseLost, unshared
 
 logger = logging.getLogger(__name__)
 
@@ -76,14 +77,24 @@ class TxPerformer:
     """One agent's hand on one wallet. Any number of them, in any number of processes, may share the wallet.
 
     Args:
-        home: the state directory; the wallet's ledger is under `wallets` there.
+        books: where the wallet's ledgers are.
         redact: knows the runner's other secrets.
         agent_id: whose transactions these are: what `settle` and `pending` give.
+        check: awaited right before anything is sent.
     """
 
-    def __init__(self, settings: TxSettings, home: str, redact: Masks | None = None, *, agent_id: str = "") -> None:
+    def __init__(
+        self,
+        settings: TxSettings,
+        books: Books,
+        redact: Masks | None = None,
+        *,
+        agent_id: str = "",
+        check: Check = unshared,
+    ) -> None:
         self._settings = settings
-        self._home = home
+        self._books = books
+        self._check = check
         self._agent = agent_id
         self._redact = redact
         self._own = Redactor(settings.secrets())
@@ -126,6 +137,8 @@ class TxPerformer:
             ledger = await asyncio.to_thread(self._ledger, wallet, chain_id)
             try:
                 await self._bring_up_to_date(wallet, ledger, chain_id)
+            except LeaseLost:
+                raise
             except (ChainError, Fault) as error:
                 logger.warning("open transactions could not be looked up: %s", self._clean(str(error)))
             for row in await asyncio.to_thread(ledger.untold, self._agent):
@@ -194,6 +207,9 @@ class TxPerformer:
             if planned.function.is_view:
                 return self._clean(outcome.called(planned, await simulation.view(self._rpc, planned, wallet.address)))
             return self._clean(await self._transact(planned, wallet))
+        except LeaseLost:
+            # Who acts for the agent now finds out what became of it.
+            raise
         except RpcRefused as error:
             return self._clean(outcome.refused(reverts.why(error, ())))
         except (ChainError, Fault) as error:
@@ -210,7 +226,7 @@ class TxPerformer:
         if limit is not None and total > limit:
             asked = await asyncio.to_thread(ledger.ask, self._agent, planned, quote.fee)
             return outcome.waits(planned, f"{planned.chain_id}-{asked}", _ASKED.format(total=total))
-        sender = Sender(self._rpc, wallet, ledger, self._settings, self._watch)
+        sender = Sender(self._rpc, wallet, ledger, self._settings, self._watch, self._check)
         row = await sender.follow(await sender.send(self._agent, planned, quote))
         self._handed.append((ledger, row.id, row.state))
         return _said(row)
@@ -224,7 +240,7 @@ class TxPerformer:
         if not rows:
             return
         await simulation.check_chain(self._rpc, chain_id)
-        sender = Sender(self._rpc, wallet, ledger, self._settings)
+        sender = Sender(self._rpc, wallet, ledger, self._settings, check=self._check)
         for row in rows:
             if row.state == "approved":
                 await self._send_approved(sender, wallet, ledger, row)
@@ -262,7 +278,7 @@ class TxPerformer:
 
     async def _chains(self) -> list[int]:
         """The chains that there is a ledger for. Without any, nothing is imported."""
-        has_any = bool(self._settings.private_key) and await asyncio.to_thread(os.path.isdir, self._folder)
+        has_any = bool(self._settings.private_key) and await asyncio.to_thread(self._books.has_any)
         return await asyncio.to_thread(self._kept_chains, await self._wallet()) if has_any else []
 
     def _kept_ledgers(self) -> list[tuple[int, Ledger]]:
@@ -273,14 +289,14 @@ class TxPerformer:
 
     def _kept_chains(self, wallet: SpendingWallet) -> list[int]:
         chains = dict.fromkeys(self._settings.chains.values())
-        return [chain_id for chain_id in chains if os.path.exists(self._path(wallet, chain_id))]
+        return [chain_id for chain_id in chains if self._books.has(chain_id, wallet.address)]
 
     def _ledger(self, wallet: SpendingWallet, chain_id: int) -> Ledger:
         with self._shelf:
             if self._is_closed:
                 raise ConfigError("The performer is closed.")
             if chain_id not in self._ledgers:
-                self._ledgers[chain_id] = Ledger(self._path(wallet, chain_id))
+                self._ledgers[chain_id] = Ledger(self._books.open(chain_id, wallet.address))
             return self._ledgers[chain_id]
 
     def _close_ledgers(self) -> None:
@@ -288,13 +304,6 @@ class TxPerformer:
             self._is_closed = True
             while self._ledgers:
                 self._ledgers.popitem()[1].close()
-
-    @property
-    def _folder(self) -> str:
-        return os.path.join(self._home, "wallets")
-
-    def _path(self, wallet: SpendingWallet, chain_id: int) -> str:
-        return os.path.join(self._folder, f"{chain_id}-{wallet.address.lower()}.db")
 
     def _clean(self, data: _T) -> _T:
         masked: _T = self._own.data(data if self._redact is None else self._redact.data(data))

@@ -24,6 +24,7 @@ from trunkline.runner.chain.rpc import Rpc
 from trunkline.runner.chain.settings import TxSettings
 from trunkline.runner.chain.simulation import Quote
 from trunkline.runner.chain.wallet import Signed, SpendingWallet
+from trunkline.runner.holding import Check, unshared
 
 #: How often a nonce may turn out to be somebody else's: another program with the same key is sending, too.
 NONCE_ATTEMPTS = 8
@@ -63,9 +64,11 @@ class Sender:
         ledger: Ledger,
         settings: TxSettings,
         watch: Callable[[TransactionRow], None] | None = None,
+        check: Check = unshared,
     ) -> None:
-        """`watch` gets each row just before it is sent, and whenever its state changes."""
+        """`watch` gets each row just before it is sent, and whenever its state changes; `check` is awaited before."""
         self._watch = watch or (lambda row: None)
+        self._check = check
         self._rpc = rpc
         self._wallet = wallet
         self._ledger = ledger
@@ -83,6 +86,7 @@ class Sender:
         Raises:
             Refusal: nothing was signed: too much was spent, or somebody else takes care of the approved one.
             RpcFault: nothing was signed: the node could not be asked.
+            LeaseLost: nothing was sent: others act for the agent now.
         """
         sending, raw = await self._signed(agent, plan, quote, row)
         for _ in range(NONCE_ATTEMPTS):
@@ -108,7 +112,7 @@ class Sender:
         Raises:
             RpcFault: the node does not say.
         """
-        if row.hash is None or row.nonce is None or self._ledger.is_being_sent(row):
+        if row.hash is None or row.nonce is None or await asyncio.to_thread(self._ledger.is_being_sent, row):
             return row
         # First the count: a transaction that gets into a block in between is then found by its receipt.
         used = quantity(await self._rpc.call("eth_getTransactionCount", self._wallet.address, "latest"), "count")
@@ -156,6 +160,7 @@ class Sender:
 
     async def _sent(self, row: TransactionRow, raw: bytes, plan: CallPlan) -> TransactionRow:
         """Send it, once. It is `signed` as before if another transaction is in a block with its nonce."""
+        await self._check()
         self._watch(row)
         try:
             await self._rpc.call("eth_sendRawTransaction", f"0x{raw.hex()}")

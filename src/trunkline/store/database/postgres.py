@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 
@@ -42,10 +43,13 @@ _SETTINGS = f"""
     SET idle_in_transaction_session_timeout = {STATEMENT_SECONDS * 1000};
     SET synchronous_commit = on
 """
-_BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
+BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-_Connection = psycopg.Connection[dict[str, Any]]
+#: What passes, maybe. The last: a server that only follows another one, until it takes over.
+AWAY = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnlySqlTransaction)
+
+ServerConnection = psycopg.Connection[dict[str, Any]]
 
 T = TypeVar("T")
 
@@ -55,7 +59,7 @@ class PostgresDatabase:
 
     def __init__(self, url: str, owner: str) -> None:
         """Take over a database that `open_postgres` has made ready."""
-        self._writers = WorkerPool(f"{owner}-writer", [_ServerWorker(url, _BEGIN_WRITE) for _ in range(WRITERS)])
+        self._writers = WorkerPool(f"{owner}-writer", [_ServerWorker(url, BEGIN_WRITE) for _ in range(WRITERS)])
         self._readers = WorkerPool(f"{owner}-reader", [_ServerWorker(url, _BEGIN_READ) for _ in range(READERS)])
 
     @property
@@ -79,11 +83,17 @@ async def open_postgres(url: str, form: Form) -> PostgresDatabase:
     Raises:
         ConfigError: it cannot be reached, or is of a newer version.
     """
-    await asyncio.to_thread(_prepare, url, form)
+    await asyncio.to_thread(prepare, url, form)
     return PostgresDatabase(url, form.owner)
 
 
-def _prepare(url: str, form: Form) -> None:
+def prepare(url: str, form: Form, schema: str = "") -> None:
+    """Make the tables of a database where they are missing, in a schema of their own if one is named. Waits for the
+    server.
+
+    Raises:
+        ConfigError: it cannot be reached, or is of a newer version.
+    """
     try:
         password = str(psycopg.conninfo.conninfo_to_dict(url).get("password") or "")
     except psycopg.Error:
@@ -93,18 +103,29 @@ def _prepare(url: str, form: Form) -> None:
             hint="It has the form `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`; write special characters as `%XX`.",
         ) from None
     try:
-        with _connect(url) as connection:
+        with connect(url, schema) as connection:
+            if schema and connection.execute("SELECT 1 WHERE to_regnamespace(%s) IS NULL", (schema,)).fetchone():
+                # Not by `IF NOT EXISTS` alone: of two that make it at once, that lets one fail.
+                with suppress(psycopg.errors.UniqueViolation):
+                    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}".encode())
             forms.postgres(connection, form)
     except psycopg.Error as error:
         said = Redactor((password,)).text(str(error).strip())
         raise ConfigError(
             f"The PostgreSQL database cannot be used: {said}.",
             hint="Check that the server runs, that the URL is right, and that its user may make tables.",
+            retryable=isinstance(error, AWAY),
         ) from None
 
 
-def _connect(url: str) -> _Connection:
-    connection: _Connection = psycopg.connect(
+def connect(url: str, schema: str = "") -> ServerConnection:
+    """A connection with our settings, in autocommit mode. `schema`: where the tables are, if not where new ones usually
+    are.
+
+    Raises:
+        psycopg.Error: it cannot be had.
+    """
+    connection: ServerConnection = psycopg.connect(
         url,
         autocommit=True,
         row_factory=dict_row,
@@ -115,6 +136,8 @@ def _connect(url: str) -> _Connection:
     )
     try:
         connection.execute(_SETTINGS)
+        if schema:
+            connection.execute(f"SET search_path TO {schema}".encode())
     except BaseException:
         connection.close()
         raise
@@ -132,7 +155,7 @@ class PostgresTransaction:
 
     __slots__ = ("_connection", "_failure")
 
-    def __init__(self, connection: _Connection) -> None:
+    def __init__(self, connection: ServerConnection) -> None:
         self._connection = connection
         self._failure: Exception | None = None
 
@@ -171,16 +194,15 @@ class PostgresTransaction:
 def _meaning(error: Exception) -> Exception:
     """What an error of PostgreSQL means to those who use the database. Defects stay what they are."""
     if isinstance(error, psycopg.IntegrityError):
-        return Conflict(_said(error))
+        return Conflict(first_line(error))
     if isinstance(error, psycopg.DataError):
-        return ValueError(_said(error))
-    # The latter: a server that only follows another one, until it takes over.
-    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | psycopg.errors.ReadOnlySqlTransaction):
-        return DatabaseGone(_said(error))
+        return ValueError(first_line(error))
+    if isinstance(error, AWAY):
+        return DatabaseGone(first_line(error))
     return error
 
 
-def _said(error: psycopg.Error) -> str:
+def first_line(error: psycopg.Error) -> str:
     """The first line: what follows quotes the values."""
     return str(error).strip().partition("\n")[0]
 
@@ -191,7 +213,7 @@ class _ServerWorker:
     def __init__(self, url: str, begin: str) -> None:
         self._url = url
         self._begin = begin
-        self._connection: _Connection | None = None
+        self._connection: ServerConnection | None = None
 
     def run(self, jobs: Sequence[Job[Any]]) -> None:
         for job in jobs:
@@ -210,7 +232,7 @@ class _ServerWorker:
         try:
             connection = self._begun()
         except psycopg.Error as error:
-            job.error = DatabaseGone(_said(error))
+            job.error = DatabaseGone(first_line(error))
             return
         done = job.run(PostgresTransaction(connection))
         try:
@@ -218,9 +240,9 @@ class _ServerWorker:
         except psycopg.Error as error:
             self.close()
             if done:
-                job.error = DatabaseGone(f"it is not known whether this was written: {_said(error)}")
+                job.error = DatabaseGone(f"it is not known whether this was written: {first_line(error)}")
 
-    def _begun(self) -> _Connection:
+    def _begun(self) -> ServerConnection:
         if self._connection is not None:
             try:
                 self._connection.execute(self._begin)
@@ -228,6 +250,6 @@ class _ServerWorker:
             except psycopg.Error:
                 # It broke while nobody used it. Nothing was asked of it yet: another one will do.
                 self.close()
-        self._connection = _connect(self._url)
+        self._connection = connect(self._url)
         self._connection.execute(self._begin)
         return self._connection

@@ -58,6 +58,10 @@ class ConnectionRefused(ConnectionLost):
     """The server did not know our session, and has not done what it was asked."""
 
 
+class LoginRequired(ConnectionLost):
+    """The server wants an account that somebody logs in to first. Trying again does not help."""
+
+
 class McpConnection:
     """A connection through `transport`. `on_tools` is called when the server says that its tools have changed."""
 
@@ -79,6 +83,11 @@ class McpConnection:
     def alive(self) -> bool:
         """Whether it is open, as far as is known."""
         return self._session is not None and not self._over.is_set()
+
+    @property
+    def needs_login(self) -> bool:
+        """Whether it ended because somebody has to log in first."""
+        return self._transport.needs_login
 
     async def open(self, seconds: float) -> tuple[Listed, ...]:
         """Connect, shake hands and list the tools. Call `close` whatever comes of it.
@@ -162,7 +171,8 @@ class McpConnection:
             self._over.set()
             self._reason = self._transport.explain(problem)
             if not self._opened.done():
-                self._opened.set_result(ConnectionLost(self._reason))
+                lost = LoginRequired if self._transport.needs_login else ConnectionLost
+                self._opened.set_result(lost(self._reason))
 
     async def _hold(self, stack: AsyncExitStack) -> None:
         from mcp.client.session import ClientSession

@@ -32,11 +32,16 @@ class Names:
         return self._given[key]
 
 
+def rule_name(server: str, tool: str) -> str:
+    """What permission rules call a tool, whatever models call it."""
+    return _UNSAFE.sub("_", f"mcp__{server}__{tool}")
+
+
 def _candidates(server: str, tool: str) -> Iterable[str]:
     own = _UNSAFE.sub("_", tool)
     if 0 < len(own) <= MAX_CHARS:
         yield own
-    long = _UNSAFE.sub("_", f"mcp__{server}__{tool}")
+    long = rule_name(server, tool)
     if len(long) <= MAX_CHARS:
         yield long
     number = crc32(f"{server}\0{tool}".encode("utf-8", "surrogatepass"))

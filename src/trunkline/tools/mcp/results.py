@@ -36,7 +36,7 @@ def tool_output(result: CallToolResult) -> ToolOutput:
     if not texts and result.structured_content is not None:
         texts.append(jsontext.dumps(result.structured_content).decode())
     text = "\n".join(texts) or _NOTHING
-    return ToolOutput(text, "error" if result.is_error else "success", images=tuple(shown.images))
+    return ToolOutput(text, "error" if result.is_error else "success", images=tuple(shown.images), foreign=True)
 
 
 class _Pictures:

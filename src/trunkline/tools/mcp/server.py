@@ -1,7 +1,7 @@
 """One MCP server, kept at hand: when its connection is lost it is connected to again, with a new handshake.
 
 It is tried again after half a second, then after twice as long each time. One that fails too often in a row is left
-alone: its tools then say so, until it is added again.
+alone: its tools then say so, until somebody asks for it again.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from trunkline.tools.mcp.connection import (
     ConnectionLost,
     ConnectionRefused,
     Listed,
+    LoginRequired,
     McpConnection,
     McpError,
     OnProgress,
@@ -63,6 +64,8 @@ class McpServer:
         self._connection: McpConnection | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._given_up = ""
+        self.needs_login = False
+        """Whether that is why it was given up."""
         self._changed = asyncio.Event()
         self._closed = False
 
@@ -70,6 +73,16 @@ class McpServer:
     def name(self) -> str:
         """What the user calls it."""
         return self.spec.name
+
+    @property
+    def connected(self) -> bool:
+        """Whether it can be called now."""
+        return self._connection is not None and self._connection.alive
+
+    @property
+    def why_given_up(self) -> str:
+        """Why it is left alone, as the rest of a sentence about it; empty: it is not."""
+        return self._given_up
 
     @property
     def given_up(self) -> bool:
@@ -133,12 +146,21 @@ class McpServer:
         while failures < MAX_FAILURES and self._connection is not None:
             since = loop.time()
             reason = await self._connection.lost()
+            if self._connection.needs_login:
+                self._give_up_until_login(reason)
+                return
             failures = 1 if loop.time() - since >= STABLE_SECONDS else failures + 1
             if failures < MAX_FAILURES:
                 self._on_problem(f"MCP server `{self.name}` {reason}. It is connected to again.")
-            while failures < MAX_FAILURES and not await self._retry(self._connection, failures):
-                failures += 1
-        self._give_up(failures)
+            try:
+                while failures < MAX_FAILURES and not await self._retry(self._connection, failures):
+                    failures += 1
+            except LoginRequired as needed:
+                self._give_up_until_login(str(needed))
+                return
+        self._give_up(
+            f"failed {failures} times in a row and is left alone", f" Check it, then use `/mcp reconnect {self.name}`."
+        )
 
     async def _retry(self, old: McpConnection, failures: int) -> bool:
         """Wait, and try once more."""
@@ -146,14 +168,20 @@ class McpServer:
         await asyncio.sleep(backoff.delay(failures, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS))
         try:
             await self._connect()
+        except LoginRequired:
+            raise
         except ConnectionLost as lost:
             logger.info("MCP server `%s` %s", self.name, lost)
             return False
         return True
 
-    def _give_up(self, failures: int) -> None:
-        self._given_up = f"failed {failures} times in a row and is left alone"
-        self._on_problem(f"MCP server `{self.name}` {self._given_up}. Check it, then add it again.")
+    def _give_up_until_login(self, why: str) -> None:
+        self.needs_login = True
+        self._give_up(why, "")
+
+    def _give_up(self, why: str, advice: str) -> None:
+        self._given_up = why
+        self._on_problem(f"MCP server `{self.name}` {why}.{advice}")
         self._note_change()
 
     async def _connected(self) -> McpConnection:
@@ -168,9 +196,9 @@ class McpServer:
                     if self._closed:
                         raise Unavailable(f"MCP server `{self.name}` was removed.")
                     if self._given_up:
+                        advice = "" if self.needs_login else f" to check it and to use `/mcp reconnect {self.name}`"
                         raise Unavailable(
-                            f"MCP server `{self.name}` {self._given_up}. Tell the user to check it and to add it "
-                            "again, and go on without it."
+                            f"MCP server `{self.name}` {self._given_up}. Tell the user{advice}, and go on without it."
                         )
                     if self._connection is not None and self._connection.alive:
                         return self._connection

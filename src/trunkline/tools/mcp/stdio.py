@@ -51,6 +51,7 @@ class StdioTransport:
 
     remote = False
     refused = False
+    needs_login = False
 
     def __init__(
         self, spec: AddMcpServer, cwd: str, env: Mapping[str, str] | None, redactor: Redactor, *, trusted: bool = False

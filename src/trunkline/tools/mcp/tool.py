@@ -10,6 +10,7 @@ from trunkline.base import jsontext
 from trunkline.core.events import Category
 from trunkline.tools.mcp.connection import Listed, OnProgress
 from trunkline.tools.mcp.messages import mended
+from trunkline.tools.mcp.names import rule_name
 from trunkline.tools.mcp.results import tool_output
 from trunkline.tools.mcp.server import McpServer, Unavailable
 from trunkline.tools.mcp.transport import first_line
@@ -36,6 +37,9 @@ class McpTool:
         self.description = listed.description or f"The tool `{listed.name}` of the MCP server `{server.name}`."
         # What is no object's schema at all would make a model's service refuse the whole request.
         self.parameters: Mapping[str, Any] = {"properties": {}, **listed.schema, "type": "object"}
+        self.deferred = server.spec.deferred
+        """Whether a model is told no more than its name."""
+        self.rule_name = rule_name(server.name, listed.name)
         self._server = server
         self._tool = listed.name
 
@@ -81,9 +85,11 @@ class McpTool:
         except Unavailable as error:
             return ToolOutput(str(error), "error")
         except MCPError as error:
-            return ToolOutput(f"MCP error {error.code}: {error.message}", "error")
+            return ToolOutput(f"MCP error {error.code}: {error.message}", "error", foreign=True)
         except (RuntimeError, ValidationError) as error:
             # The SDK's way to say that an answer breaks the protocol, or the tool's own schema.
             return ToolOutput(
-                f"MCP server `{self._server.name}` gave an answer that cannot be used: {first_line(error)}", "error"
+                f"MCP server `{self._server.name}` gave an answer that cannot be used: {first_line(error)}",
+                "error",
+                foreign=True,
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
 
 from trunkline.base.redact import Clean
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 #: Some errors quote all that they did not understand.
 _SHORT_CHARS = 300
+
+#: Those that an address need not name.
+_PORTS = {"http": 80, "https": 443}
 
 #: Called when a transport sees that the connection is of no use any more.
 OnBroken = Callable[[], None]
@@ -24,6 +28,10 @@ class Transport(Protocol):
     @property
     def refused(self) -> bool:
         """Whether the server does not know our session any more: what was asked last has not been done."""
+
+    @property
+    def needs_login(self) -> bool:
+        """Whether nothing comes of it before somebody has logged in."""
 
     @property
     def remote(self) -> bool:
@@ -38,6 +46,15 @@ class Transport(Protocol):
 
     def explain(self, error: BaseException | None) -> str:
         """Why the connection failed or ended, for people: the rest of a sentence about the server, no secrets."""
+
+
+def place(url: str) -> str:
+    """A server's address without what may be secret in it."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    shown = f"[{host}]" if ":" in host else host
+    own = None if parts.port == _PORTS.get(parts.scheme) else parts.port
+    return f"{parts.scheme}://{shown}" + (f":{own}" if own is not None else "")
 
 
 def leaf(error: BaseException) -> BaseException:

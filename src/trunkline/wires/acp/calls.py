@@ -9,7 +9,7 @@ from typing import Any, get_args
 from trunkline.base.values import Value
 from trunkline.base.visible import inline
 from trunkline.core.events import Category, ToolFinished, ToolJudged, ToolRequested
-from trunkline.core.preview import PreviewSize, changed_texts, file_before, is_change, preview
+from trunkline.core.preview import PreviewSize, changed_texts, is_change, preview
 from trunkline.wires.acp.messages_content import (
     ContentBlock,
     ImageBlock,
@@ -37,6 +37,8 @@ _KINDS: Mapping[str, ToolKind] = {
     "Grep": "search",
     "Bash": "execute",
     "Spawn": "think",
+    "WebFetch": "fetch",
+    "WebSearch": "fetch",
 }
 _CATEGORIES: Mapping[Category, ToolKind] = {"info": "read", "edit": "edit", "exec": "execute", "mcp": "other"}
 
@@ -100,17 +102,26 @@ def locations_of(call: Call, workspace: str) -> tuple[ToolCallLocation, ...]:
     return ()
 
 
+def changed_file(call: Call, workspace: str) -> str | None:
+    """The file that the call would change. None if it is no change, or of one outside of the workspace, which was not
+    opened to whoever may look at the session."""
+    if call.outside or not is_change(call.name, call.args, call.category):
+        return None
+    path = call.args["file_path"]
+    return _absolute(path, workspace) if isinstance(path, str) and "\0" not in path else None
+
+
 def change_of(
-    call: Call, workspace: str, clean: Callable[[str], str], *, past: bool = False
+    call: Call, workspace: str, clean: Callable[[str], str], before: str | None
 ) -> tuple[ToolCallContent, ...]:
-    """The change that the call would make of a file, or has made of it; nothing if it is no change. `clean` takes
-    secrets out of what the file has: of the call's own arguments, they were taken before."""
+    """The change that the call would make of a file, or has made of it; nothing if it is no change.
+
+    `before` is what the file has, if that is known. `clean` takes secrets out of it: of the call's own arguments, they
+    were taken before.
+    """
     if not is_change(call.name, call.args, call.category):
         return ()
     path = call.args["file_path"]
-    # What is outside was not opened to whoever may look at the session; and what the file is by now was made of it
-    # later, if the call was decided on already.
-    before = None if past or call.outside else file_before(path, workspace, DIFFED_BYTES)
     texts = changed_texts(call.name, call.args, before)
     if texts is None or not isinstance(path, str) or "\0" in path:
         return ()

@@ -10,12 +10,14 @@ call printed need not be told again (`shows`).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from trunkline.core.agent import UseClient
 from trunkline.core.client_tools import ClientCommand, CommandEnd, CommandOutput
 from trunkline.core.faults import Fault, ToolError
+from trunkline.wires.acp.calls import DIFFED_BYTES
 from trunkline.wires.acp.messages_base import AcpRequest
 from trunkline.wires.acp.messages_client import (
     CreateTerminalRequest,
@@ -32,6 +34,8 @@ from trunkline.wires.acp.messages_start import ClientCapabilities
 from trunkline.wires.acp.messages_updates import SessionNotification, ToolCallProgress
 from trunkline.wires.acp.peer import AcpPeer
 
+#: How long a question waits for the file that it is about. Then what is on the disk is shown.
+PREVIEW_SECONDS = 5.0
 #: Calls whose terminals are remembered: those of one turn, and more than it has.
 MOST_SHOWN = 1000
 
@@ -63,6 +67,17 @@ class ClientTools:
         return UseClient(
             message_id, self._files if self._has_files else None, _Terminal(self) if self._has_terminal else None
         )
+
+    async def read_for_preview(self, path: str) -> str | None:
+        """A file as the client has it, saved or not; None if it lends none, or does not give it soon."""
+        if not self._files.can_read:
+            return None
+        try:
+            async with asyncio.timeout(PREVIEW_SECONDS):
+                text = await self._files.read_text(path)
+        except (TimeoutError, ToolError):
+            return None
+        return text if len(text) <= DIFFED_BYTES else None
 
     def shows(self, call_id: str) -> bool:
         """Whether a terminal is shown with that call, and with it the output."""

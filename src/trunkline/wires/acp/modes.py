@@ -26,6 +26,7 @@ _MODES: Mapping[Mode, tuple[str, str]] = {
         "Changes files unasked; asks about commands and tools of servers",
     ),
     "yolo": ("Never ask", "Does everything unasked, commands included"),
+    "plan": ("Plan", "Looks and plans, and changes nothing until the plan is approved"),
 }
 
 

@@ -13,6 +13,7 @@ from trunkline.base.visible import inline
 from trunkline.core import events as core
 from trunkline.core.events import ToolJudged, ToolRequested
 from trunkline.core.fault_table import told
+from trunkline.core.preview import file_before
 from trunkline.wires.acp import calls, codec
 from trunkline.wires.acp.messages_content import (
     AudioBlock,
@@ -67,8 +68,9 @@ class Narrator:
         self._has_terminal = has_terminal
         self._calls: dict[str, calls.Call] = {}
         self._told: set[str] = set()
-        self._changes: set[str] = set()
-        """The calls of this turn that are known, that the client was told of, and that show a change."""
+        """The calls of this turn that are known, and those that the client was told of."""
+        self._changes: dict[str, tuple[ToolCallContent, ...]] = {}
+        """What each of them changes, as that was when the client was told of it: later the file is another one."""
         self._shown: dict[str, calls.CallShown] = {}
         """What their agent itself has shown of them."""
         self._in_line = False
@@ -132,12 +134,10 @@ class Narrator:
 
     def _tool_event(self, event: core.Event) -> None:
         match event:
-            case ToolJudged(call_id=call_id):
-                self._calls[call_id] = event
-                self._told.discard(call_id)
+            case ToolJudged():
+                self._know(event)
             case ToolRequested(call_id=call_id):
-                self._calls[call_id] = event
-                self._told.discard(call_id)
+                self._know(event)
                 self._call(call_id, event.name, "pending")
             case core.ToolAnswered(call_id=call_id, approved=True) if call_id in self._told:
                 self._call(call_id, "", "in_progress")
@@ -147,9 +147,15 @@ class Narrator:
                 self._finished(event)
             case core.ToolCancelled(call_id=call_id, reason=reason):
                 content = (ShownContent(TextBlock(reason)),) if reason else ()
-                self._ended(call_id, "", "failed", (*self._change(call_id), *content), {"error": reason})
+                self._ended(call_id, "", "failed", (*self._changes.get(call_id, ()), *content), {"error": reason})
             case core.Progress(call_id=str(call_id), message=message) if call_id in self._told:
                 self.update(ToolCallProgress(call_id, meta={"progress": message}))
+
+    def _know(self, call: calls.Call) -> None:
+        """A call that begins. Some agents use an id again."""
+        self._calls[call.call_id] = call
+        self._told.discard(call.call_id)
+        self._changes.pop(call.call_id, None)
 
     def has_told(self, call_id: str) -> bool:
         """Whether the client knows of a call."""
@@ -175,6 +181,13 @@ class Narrator:
             dict(request.args),
         )
 
+    def change_in(self, call: calls.Call, before: str) -> None:
+        """Tell what a call would make of a file that the client has like this, saved or not."""
+        change = calls.change_of(call, self._workspace, self._clean, before)
+        if change and change != self._changes.get(call.call_id):
+            self._changes[call.call_id] = change
+            self.update(ToolCallProgress(call.call_id, content=change))
+
     def _call(self, call_id: str, name: str, status: ToolCallStatus) -> None:
         """A call, for the first time; or what became of it."""
         if call_id in self._told:
@@ -185,16 +198,13 @@ class Narrator:
         if call is None:
             self._unasked(call_id, name, status)
             return
-        content = self._change_of(call)
-        if content:
-            self._changes.add(call_id)
         self.update(
             ToolCallStart(
                 call_id,
                 self._title(call),
                 self._kind(call),
                 status,
-                content or self._said(call) or None,
+                self._change_of(call) or self._said(call) or None,
                 self._locations(call) or None,
                 dict(call.args),
             )
@@ -203,8 +213,7 @@ class Narrator:
     def _unasked(self, call_id: str, name: str, status: ToolCallStatus) -> None:
         """The call of a program that asks nobody: only what it shows by itself is known."""
         shown = self._shown.get(call_id, calls.CallShown())
-        if shown.changes:
-            self._changes.add(call_id)
+        self._changes[call_id] = shown.changes
         self.update(
             ToolCallStart(
                 call_id,
@@ -230,10 +239,18 @@ class Narrator:
         return (shown.kind if shown is not None else None) or calls.kind_of(call)
 
     def _change_of(self, call: calls.Call) -> tuple[ToolCallContent, ...]:
-        shown = self._shown.get(call.call_id)
-        if shown is not None and shown.changes:
-            return shown.changes
-        return calls.change_of(call, self._workspace, self._clean, past=self._is_past)
+        change = self._changes.get(call.call_id)
+        if change is None:
+            shown = self._shown.get(call.call_id)
+            change = shown.changes if shown is not None and shown.changes else self._on_disk(call)
+            self._changes[call.call_id] = change
+        return change
+
+    def _on_disk(self, call: calls.Call) -> tuple[ToolCallContent, ...]:
+        # What the file is by now was made of it later, if the call was decided on already.
+        path = None if self._is_past else calls.changed_file(call, self._workspace)
+        before = None if path is None else file_before(path, self._workspace, calls.DIFFED_BYTES)
+        return calls.change_of(call, self._workspace, self._clean, before)
 
     def _locations(self, call: calls.Call) -> tuple[ToolCallLocation, ...]:
         shown = self._shown.get(call.call_id)
@@ -242,11 +259,12 @@ class Narrator:
     def _finished(self, event: core.ToolFinished) -> None:
         succeeded = event.status == "success"
         content: tuple[Any, ...] | None = calls.output_of(event)
-        if self._has_terminal(event.call_id) or (succeeded and event.call_id in self._changes):
+        if self._has_terminal(event.call_id) or (succeeded and self._changes.get(event.call_id)):
             # What is shown already says more.
             content = None
         elif not succeeded:
-            content = (*self._change(event.call_id), *calls.output_of(event))
+            # It takes the place of the one before, so the change that was not made is told again.
+            content = (*self._changes.get(event.call_id, ()), *calls.output_of(event))
         status: ToolCallStatus = "completed" if succeeded else "failed"
         self._ended(event.call_id, event.name, status, content, calls.raw_output_of(event))
 
@@ -256,13 +274,6 @@ class Narrator:
         if call_id not in self._told:
             self._call(call_id, name, "in_progress")
         self.update(ToolCallProgress(call_id, status=status, content=content or None, raw_output=raw))
-
-    def _change(self, call_id: str) -> tuple[Any, ...]:
-        """The change that a call did not make, for a content that takes the place of the one before."""
-        if call_id not in self._changes:
-            return ()
-        call = self._calls.get(call_id)
-        return self._change_of(call) if call is not None else self._shown[call_id].changes
 
     @staticmethod
     def _said(call: calls.Call) -> tuple[Any, ...]:
@@ -276,7 +287,10 @@ class Narrator:
             found = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list | tuple) else []
             self.commands({str(each.get("name", "")): str(each.get("description", "")) for each in found})
         elif event.kind == core.CALL_SHOWN:
-            self._shown[str(event.data.get("call_id"))] = calls.shown(event.data)
+            call_id = str(event.data.get("call_id"))
+            self._shown[call_id] = shown = calls.shown(event.data)
+            if shown.changes and call_id in self._changes:
+                self._changes[call_id] = shown.changes
         elif event.kind == core.CONTEXT:
             used, size, cost = (event.data.get(name) for name in ("used", "size", "cost"))
             if isinstance(used, int) and isinstance(size, int):

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Coroutine, Mapping
 from typing import Any, Protocol
 
 from trunkline.base.lines import LineOutput
-from trunkline.core import faults
+from trunkline.core import fault_kinds
 from trunkline.core.faults import AgentBusy, AgentFailed, Fault
 from trunkline.wires.acp import codec
 from trunkline.wires.acp.codec import JsonRpcError, RpcAnswer, RpcBroken, RpcId, RpcMessage, RpcNotification, RpcRequest
@@ -208,7 +208,7 @@ class AcpPeer:
             return
         except Exception as error:
             logger.exception("`%s` could not be begun", message.method)
-            self._refuse(message.id, faults.of(error))
+            self._refuse(message.id, fault_kinds.of(error))
             return
         self._start(self._answer(message, answering), message)
 
@@ -227,7 +227,7 @@ class AcpPeer:
             line = codec.encode_error(message.id, fault)
         except Exception as error:
             logger.exception("`%s` could not be answered", message.method)
-            line = codec.encode_error(message.id, faults.of(error))
+            line = codec.encode_error(message.id, fault_kinds.of(error))
         if self._answering.get(message.id) is asyncio.current_task():
             del self._answering[message.id]
         self.write(line)

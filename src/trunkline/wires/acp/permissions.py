@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
+from trunkline.base.vocabulary import EXIT_PLAN
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.events import Category, ToolRequested
 from trunkline.core.faults import Fault, Forbidden, UnknownCall
-from trunkline.core.grants import grant_for
+from trunkline.core.grants import grant_for, may_last
 from trunkline.wires.acp.messages_client import (
     OptionSelected,
     PermissionKind,
@@ -32,13 +33,12 @@ DISMISSED = "The user was asked and did not answer."
 
 def options_for(request: ToolRequested) -> tuple[PermissionOption, ...]:
     """The answers that there are. What each lasts for is in its name."""
-    always = grant_for(request, narrow=True)
-    named: dict[PermissionKind, str] = {
-        "allow_once": "Allow",
-        "allow_always": f"Always allow {always}",
-        "reject_once": "Reject",
-        "reject_always": f"Reject every `{request.category}` tool for the rest of this session",
-    }
+    named: dict[PermissionKind, str] = {"allow_once": "Allow"}
+    if may_last(request):
+        named["allow_always"] = f"Always allow {grant_for(request, narrow=True)}"
+    named["reject_once"] = "Reject"
+    if request.name != EXIT_PLAN:
+        named["reject_always"] = f"Reject every `{request.category}` tool for the rest of this session"
     return tuple(PermissionOption(kind, name, kind) for kind, name in named.items())
 
 
@@ -63,16 +63,18 @@ class Questions:
         """Questions that the client itself is to answer with `cancelled`."""
         self._rejected: set[Category] = set()
 
-    def ask(self, request: ToolRequested, described: ToolCallUpdate) -> None:
-        """Ask about a call that waits; not about one whose kind was rejected for good."""
+    def ask(self, request: ToolRequested, describe: Callable[[], Awaitable[ToolCallUpdate]]) -> None:
+        """Ask about a call that waits; not about one whose kind was rejected for good. `describe` gives what is shown
+        of it, once that is known."""
         if request.call_id in self._open:
             return
         loop = asyncio.get_running_loop()
-        if request.category in self._rejected:
+        # A plan is no tool of its kind: each is asked about.
+        if request.category in self._rejected and request.name != EXIT_PLAN:
             # Not now: whoever shows the question is not done with it.
             loop.call_soon(self._decide, request.call_id, Deny(REJECTED_ALL))
             return
-        self._open[request.call_id] = loop.create_task(self._ask(request, described), name="ask the client")
+        self._open[request.call_id] = loop.create_task(self._ask(request, describe), name="ask the client")
 
     def settled(self, call_id: str) -> None:
         """The call has its answer: nobody needs to be asked any more."""
@@ -104,8 +106,11 @@ class Questions:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _ask(self, request: ToolRequested, described: ToolCallUpdate) -> None:
-        question = RequestPermissionRequest(self._session_id, described, options_for(request))
+    async def _ask(self, request: ToolRequested, describe: Callable[[], Awaitable[ToolCallUpdate]]) -> None:
+        question = RequestPermissionRequest(self._session_id, await describe(), options_for(request))
+        if self._open.get(request.call_id) is not asyncio.current_task():
+            # The client has cancelled the turn meanwhile: there is nothing left to answer.
+            return
         decision: Decision | None = None if self._others_may_answer else Deny(DISMISSED)
         try:
             outcome = (await self._peer.ask(question)).outcome
@@ -121,7 +126,7 @@ class Questions:
                 self._decide(request.call_id, decision)
 
     def _meant(self, option: str, request: ToolRequested) -> Decision:
-        match option:
+        match next((each.kind for each in options_for(request) if each.option_id == option), None):
             case "allow_once":
                 return Approve()
             case "allow_always":

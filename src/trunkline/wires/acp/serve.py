@@ -126,7 +126,8 @@ class AcpServer:
         asked = any(each.seat.session.status is State.AWAITING_APPROVAL for each in self._sessions.values())
         if not asked:
             try:
-                await asyncio.wait_for(self._peer.answered(), seconds)
+                async with asyncio.timeout(seconds):
+                    await self._peer.answered()
             except TimeoutError:
                 logger.debug("what the client asked for was not done in time")
 

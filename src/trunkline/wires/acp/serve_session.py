@@ -22,9 +22,9 @@ from trunkline.core.faults import AgentBusy, Fault, SessionNotFound, Unsupported
 from trunkline.core.ids import new_id
 from trunkline.core.keeper import Seat
 from trunkline.core.usage import Usage
-from trunkline.wires.acp import modes
+from trunkline.wires.acp import calls, modes
 from trunkline.wires.acp.client_tools import ClientTools
-from trunkline.wires.acp.messages_content import ContentBlock
+from trunkline.wires.acp.messages_content import ContentBlock, ToolCallUpdate
 from trunkline.wires.acp.messages_sessions import SessionConfigOption, SessionModeState
 from trunkline.wires.acp.messages_start import ClientCapabilities
 from trunkline.wires.acp.messages_updates import ConfigOptionUpdate, UsageUpdate
@@ -191,7 +191,8 @@ class SeatedSession:
     @property
     def options(self) -> tuple[SessionConfigOption, ...] | None:
         """What else can be set; None if there is nothing."""
-        return modes.options(self._session.capabilities, self._effort) or None
+        can = self._session.capabilities
+        return modes.options(can, can.effort or self._effort) or None
 
     def set_mode(self, mode: Mode) -> None:
         """Change how much is asked."""
@@ -399,8 +400,19 @@ class SeatedSession:
         return isinstance(event, core.ToolRequested) and event in self._session.waiting
 
     def _ask(self, request: core.ToolRequested) -> None:
-        if self.seat.may_answer:
-            self._questions.ask(request, self._narrator.described(request))
+        if not self.seat.may_answer:
+            return
+        is_own = self._own is not None
+        self._questions.ask(request, lambda: self._described(request, is_own=is_own))
+
+    async def _described(self, request: core.ToolRequested, *, is_own: bool) -> ToolCallUpdate:
+        """The call in a question about it. What it would change is told before, and of a file that this client lends
+        for its own prompt as the client has it: what is on the disk may be older."""
+        path = calls.changed_file(request, self.seat.workspace) if is_own else None
+        before = None if path is None else await self._client_tools.read_for_preview(path)
+        if before is not None:
+            self._narrator.change_in(request, before)
+        return self._narrator.described(request)
 
 
 def _seen(done: asyncio.Future[Any]) -> None:

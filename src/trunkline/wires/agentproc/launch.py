@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from trunkline.base import trace_context
 from trunkline.base.own_python import safe_python
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
@@ -31,7 +32,8 @@ MAX_STRING = 32 * 4096
 #: No text of fewer characters has more bytes than that.
 _SURELY_SHORT = MAX_STRING // 4 - 64
 
-#: What a program needs to find programs, its user's files, its language, a temporary directory, and whom to trust.
+#: What a program needs to find programs, its user's files, its language, a temporary directory, whom to trust, and
+#: where its work belongs.
 BASE_VARIABLES = frozenset((
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "TERM", "TMPDIR", "TZ", "LANG", "LANGUAGE",
     # Where command-line agents keep their settings and their login.
@@ -39,6 +41,8 @@ BASE_VARIABLES = frozenset((
     "XDG_DATA_DIRS",
     # The certificates of a company's proxy.
     "SSL_CERT_FILE", "SSL_CERT_DIR",
+    # Which trace the turn belongs to.
+    *trace_context.VARIABLES.values(),
 ))  # fmt: skip
 
 #: The texts of a turn that a program receives.

@@ -97,6 +97,13 @@ class AgentProcServer:
             self.over.set_result(code)
         self._session.flush()
 
+    def lose(self, fault: faults.Fault) -> None:
+        """The session is gone before the turn has ended, and `over` raises this."""
+        if not self.over.done():
+            self.over.set_exception(fault)
+            # Who waits for it may have gone already, with a fault of its own.
+            self.over.exception()
+
     # What the bridge sends.
 
     def feed(self, data: bytes) -> None:

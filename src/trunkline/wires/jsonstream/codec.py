@@ -265,6 +265,10 @@ def _known_capabilities(said: dict[str, Any]) -> dict[str, Any]:
         known["effort_levels"] = [level for level in said["effort_levels"] if isinstance(level, str)]
     if isinstance(said.get("modes"), list):
         known["modes"] = [mode for mode in said["modes"] if mode in MODES]
+    if isinstance(said.get("steering"), bool):
+        known["steering"] = said["steering"]
     if said.get("current_mode") in MODES:
         known["current_mode"] = said["current_mode"]
+    if said.get("sandbox") in ("on", "off"):
+        known["sandbox"] = said["sandbox"]
     return known

@@ -126,6 +126,20 @@ class DrivenConversation:
             self._run = run
         return self._answer(message, run)
 
+    def steer(self, message: UserMessage) -> bool:
+        """Put a message into the answer under way; whether the program can do that."""
+        run = self._run
+        if run is None or not run.active or run.connection is None or run.stop_at is not None:
+            return False
+        if run.outcome is not None or not run.connection.usable or not run.connection.ready.capabilities.steering:
+            return False
+        try:
+            run.account.join(run.connection.ask(message.text, message.files, steer=True))
+        except Fault:
+            # It waits for the next turn, which finds out what is wrong.
+            return False
+        return True
+
     async def decide(self, call_id: str, decision: Decision) -> None:
         run = self._run
         if run is None or not run.active or run.connection is None or not run.account.awaits(call_id):
@@ -152,7 +166,9 @@ class DrivenConversation:
             case SetOptions(options=options):
                 self._program.set_options(options)
             case core_agent.AddMcpServer():
-                members = {field: getattr(change, field) for field in change.__fields__}
+                members = {field: getattr(change, field) for field in messages.AddMcpServer.__fields__}
+                # What is no more than the default need not be told to programs that do not know it.
+                members["deferred"] = change.deferred or None
                 self._program.add_server(messages.AddMcpServer(**members))
             case _:
                 raise Unsupported(f"The JSON stream has no command for `{type(change).__name__}`.")

@@ -113,8 +113,9 @@ class Connection:
 
     # What we say.
 
-    def ask(self, text: str, files: Sequence[str] = ()) -> str:
-        """Send a message and return its id. One at a time: the next one after `stream_end`.
+    def ask(self, text: str, files: Sequence[str] = (), *, steer: bool = False) -> str:
+        """Send a message and return its id. One at a time: the next one after `stream_end`; with `steer`, into the
+        answer under way, for a program that announces that it can.
 
         Raises:
             LocalProtocolError: it is longer than a line may be.
@@ -126,6 +127,8 @@ class Connection:
         if self.version is None or self.version >= _CONTENT_SINCE:
             line["content"] = text
         line["files"] = list(files)
+        if steer:
+            line["when"] = "steer"
         self._write(jsontext.dumps(line) + b"\n")
         return msg_id
 

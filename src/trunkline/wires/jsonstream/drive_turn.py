@@ -64,10 +64,15 @@ class TurnAccount:
     def __init__(self, msg_id: str, *, expected_refusals: int = 0) -> None:
         """`expected_refusals`: commands sent ahead of the message that the program may not know."""
         self.msg_id = msg_id
+        self._awaited = {msg_id}
+        """The messages whose end makes the turn's: its own, and those that were put into it."""
+        self._own = {msg_id}
+        self._ended_badly = False
+        """Whether one of them ended with an `error`."""
         self.begun = False
         """Whether the program has shown that it works on this message."""
         self.ended = False
-        """Whether its `stream_end` has come."""
+        """Whether its `stream_end` has come, and those of the messages that were put into it."""
         self.failed = False
         """Whether the last thing that it said was an `error`."""
         self.stopped = False
@@ -92,6 +97,11 @@ class TurnAccount:
         event = translate(self, item) if translate else None
         return None if self.stopped and not isinstance(event, _AFTER_STOP) else event
 
+    def join(self, msg_id: str) -> None:
+        """Another message was put into the turn. Should it come too late for that, its answer is the turn's as well."""
+        self._own.add(msg_id)
+        self._awaited.add(msg_id)
+
     def awaits(self, call_id: str) -> bool:
         """Whether a call waits for a decision."""
         call = self._calls.get(call_id)
@@ -109,7 +119,7 @@ class TurnAccount:
         if end == "death":
             # What it was about to do, and how far it came, nobody can know.
             return "unknown"
-        return "error" if self.failed or end != "stream_end" else "success"
+        return "error" if self.failed or self._ended_badly or end != "stream_end" else "success"
 
     def settle(self, reason: str) -> list[core.Event]:
         """Close the calls that the program left open."""
@@ -120,7 +130,7 @@ class TurnAccount:
     # The lines of the table.
 
     def _is_ours(self, msg_id: str | None) -> bool:
-        return not msg_id or msg_id == self.msg_id
+        return not msg_id or msg_id in self._own
 
     def _goes_on(self, msg_id: str) -> bool:
         """Note that the program works on our message, if it is ours."""
@@ -178,9 +188,14 @@ class TurnAccount:
 
     def _end(self, message: messages.StreamEnd) -> None:
         # One without an id counts only for a turn that has begun: it may be the second one of the turn before.
-        if message.msg_id == self.msg_id or (not message.msg_id and self.begun):
-            self.ended = True
-            self.usage = message.usage
+        if message.msg_id not in self._awaited and (message.msg_id or not self.begun):
+            return
+        self._awaited.discard(message.msg_id or self.msg_id)
+        self._ended_badly = self._ended_badly or self.failed
+        self.failed = False
+        self.ended = not self._awaited
+        if message.usage is not None:
+            self.usage = message.usage if self.usage is None else self.usage + message.usage
 
     def _error(self, message: messages.Error) -> core.Event | None:
         if not self._is_ours(message.msg_id):
@@ -198,7 +213,7 @@ class TurnAccount:
         return core.Notice(message.message) if self._is_ours(message.msg_id) else None
 
     def _mcp_ready(self, message: messages.McpReady) -> core.Event:
-        return core.Extension("mcp_ready", {"name": message.name, "tools": list(message.tools)})
+        return core.Extension(core.MCP_READY, {"name": message.name, "tools": list(message.tools)})
 
     def _complaint(self, fault: RemoteProtocolError) -> core.Event | None:
         self._complaints += 1

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Literal
+
 from trunkline.base.vocabulary import IMAGE_INPUT, MODES, Mode
 from trunkline.core.agent import Capabilities
 from trunkline.wires.jsonstream import codec, messages
 from trunkline.wires.jsonstream.messages import PROTOCOL_VERSION
 
+_SANDBOX: Mapping[bool | None, Literal["on", "off"] | None] = {True: "on", False: "off", None: None}
 _IMAGE_INPUT = {sees: word for word, sees in IMAGE_INPUT.items()}
 
 
@@ -30,4 +34,6 @@ def wire_capabilities(can: Capabilities, mode: Mode) -> messages.Capabilities:
         effort_levels=can.effort_levels,
         modes=MODES,
         current_mode=mode,
+        steering=can.steerable,
+        sandbox=_SANDBOX[can.sandbox],
     )

@@ -45,6 +45,9 @@ class Capabilities(Value):
     effort_levels: tuple[str, ...] | None = None
     modes: tuple[Mode, ...] | None = None
     current_mode: Mode | None = None
+    steering: bool | None = None
+    """Whether a message with `when` `steer` joins the answer under way."""
+    sandbox: Literal["on", "off"] | None = None
 
 
 class Ready(Event):
@@ -202,6 +205,8 @@ class UserMessage(Command):
     msg_id: str
     input: str
     files: tuple[str, ...] = ()
+    when: Literal["queue", "steer"] | None = None
+    """What becomes of it while another is being answered: it waits, or joins that answer."""
 
 
 class Stop(Command):
@@ -269,6 +274,8 @@ class AddMcpServer(Command):
     env: Mapping[str, str] | None = None
     url: str | None = None
     headers: Mapping[str, str] | None = None
+    startup_timeout_ms: int | None = None
+    deferred: bool | None = None
 
 
 class Ping(Command):

@@ -20,7 +20,7 @@ from trunkline.core.events import Envelope
 from trunkline.core.fault_table import form_of, told
 from trunkline.core.session import Session
 from trunkline.core.turns import State
-from trunkline.core.usage import Usage
+from trunkline.core.usage import NOTHING_USED, Usage
 from trunkline.wires.jsonstream import codec, messages
 from trunkline.wires.jsonstream.greeting import greeting, wire_capabilities
 from trunkline.wires.jsonstream.messages import Command, Event
@@ -56,6 +56,10 @@ class JsonStreamServer:
         """Of the turns whose beginning the host has seen."""
         self._awaited_history: list[str] = []
         """What was said before, and the agent has not been told yet."""
+        self._steered: set[str] = set()
+        """The host's messages that are on their way into the turn in progress."""
+        self._joined: dict[int, list[str]] = {}
+        """Those that are part of a turn: each gets its own beginning and end when that is over."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._deferred: dict[str, Any] | None = None
         """The options that wait for the end of the turn; None when none do."""
@@ -114,7 +118,9 @@ class JsonStreamServer:
             case messages.UserMessage(msg_id=msg_id, input=text, files=files):
                 empty = not text.strip() and not files
                 refusal = faults.RemoteProtocolError("The message is empty: `input` has no text.") if empty else None
-                self._session.submit(core.UserMessage(text, files, msg_id, self.client or None), refusal)
+                said = core.UserMessage(text, files, msg_id, self.client or None)
+                if empty or command.when != "steer" or not self._steer(said):
+                    self._session.submit(said, refusal)
             case messages.Stop():
                 self._session.stop(self.client)
             case messages.ToolApprove(call_id=call_id, scope=scope):
@@ -130,10 +136,19 @@ class JsonStreamServer:
             case messages.SetConfig():
                 self._set_config(command)
             case messages.AddMcpServer():
-                fields = {name: getattr(command, name) for name in command.__fields__}
-                self._configure(AddMcpServer(**fields))
+                members = {name: getattr(command, name) for name in command.__fields__}
+                self._configure(AddMcpServer(**{name: value for name, value in members.items() if value is not None}))
             case _:
                 raise faults.InternalError(f"`{command.type}` has no handler")
+
+    def _steer(self, said: core.UserMessage) -> bool:
+        """Put a message into the turn in progress; whether there is one that takes it."""
+        own = said.id or ""
+        self._steered.add(own)
+        if self._session.steer(said):
+            return True
+        self._steered.discard(own)
+        return False
 
     def _answer(self, call_id: str, decision: Decision) -> None:
         self._session.answer(call_id, decision, self.client)
@@ -247,6 +262,11 @@ class JsonStreamServer:
             if turn in self._msg_ids:
                 return
             self._msg_ids[turn] = event.message.id or ""
+        if isinstance(event, core.Steered) and event.message.id in self._steered:
+            # The host knows what it said; it is told when that was answered.
+            self._steered.discard(event.message.id)
+            self._joined.setdefault(turn, []).append(event.message.id)
+            return
         line = safe_line(event, self._msg_ids.get(turn))
         if line is not None:
             self._output.write(line)
@@ -254,6 +274,9 @@ class JsonStreamServer:
             self._output.write(codec.encode(self._config_changed()))
         if isinstance(event, core.TurnEnded):
             self._msg_ids.pop(turn, None)
+            for joined in self._joined.pop(turn, ()):
+                self._output.write(codec.encode(messages.StreamStart(joined)))
+                self._output.write(codec.encode(messages.StreamEnd(joined, NOTHING_USED)))
 
 
 def safe_line(event: core.Event, msg_id: str | None) -> bytes | None:
@@ -308,7 +331,7 @@ def to_message(event: core.Event, msg_id: str | None) -> Event | None:  # noqa: 
             return messages.Info(own, f"mode updated: {mode}")
         case core.Failed(kind=kind, message=text, retryable=retryable):
             return messages.Error(msg_id, _error_body(kind, told(kind, text), retryable))
-        case core.Extension(kind="mcp_ready", data=data):
+        case core.Extension(kind=core.MCP_READY, data=data):
             return messages.McpReady(str(data["name"]), tuple(data["tools"]))
         case core.TurnEnded(usage=usage):
             return messages.StreamEnd(own, _wire_usage(usage))

@@ -6,6 +6,7 @@ survives the process. The events are shown by whoever shares the session, who sa
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Protocol
 
 from trunkline.base.lines import LineOutput
@@ -15,7 +16,9 @@ from trunkline.core import faults
 from trunkline.core.agent import Decision
 from trunkline.core.events import Envelope
 from trunkline.core.ids import new_id
+from trunkline.core.keeper import When
 from trunkline.core.session import Session
+from trunkline.core.usage import NOTHING_USED
 from trunkline.wires.jsonstream import codec, messages
 from trunkline.wires.jsonstream.messages import Command
 from trunkline.wires.jsonstream.serve import JsonStreamServer
@@ -29,9 +32,8 @@ TAKEN_BEFORE = "this message was taken in before, and is not answered twice"
 class KnownMessage(Value):
     """A message whose id has been used before."""
 
-    turn: int
     since: int
-    """The number of an event before those of its turn."""
+    """The number of an event before those that tell what became of it."""
     same: bool
     """Whether it is the same message, and not another one with its id."""
 
@@ -42,8 +44,8 @@ class MessageKeeper(Protocol):
     async def known(self, message: core.UserMessage) -> KnownMessage | None:
         """The message that came before with its id, if one did."""
 
-    async def submit(self, message: core.UserMessage) -> None:
-        """Have it answered.
+    async def submit(self, message: core.UserMessage, when: When = "queue") -> None:
+        """Have it answered, after the turn in progress or (`steer`) within it, if its agent can do that.
 
         Raises:
             BudgetExceeded: it may not be answered now.
@@ -74,8 +76,9 @@ class SharedJsonStreamServer(JsonStreamServer):
         """What the host calls messages that are known by other ids."""
         self._asked: set[str] = set()
         """The calls of the turn in progress that the host has been shown."""
-        self._came_after = session.state.turns
-        """The last turn that had begun when the host came."""
+        self._came_after = session.turn - 1 if session.turn in session.state.open_turns else session.state.turns
+        """The last turn that was over when the host came. It is shown those after it, also the one under way."""
+        self._came_at = session.shown
 
     def _join(self) -> None:
         """It is shown what happens by whoever shares the session."""
@@ -145,7 +148,7 @@ class SharedJsonStreamServer(JsonStreamServer):
             self._named_here[id] = command.msg_id
         self._own_messages.add(id)
         try:
-            await self._keeper.submit(said.replace(id=id))
+            await self._keeper.submit(said.replace(id=id), command.when or "queue")
         except faults.BudgetExceeded as fault:
             self._session.submit(said.replace(id=id), fault)
         except faults.Fault:
@@ -156,17 +159,33 @@ class SharedJsonStreamServer(JsonStreamServer):
     async def _tell_again(self, msg_id: str, known: KnownMessage) -> None:
         """To a host that comes back also what became of its message, if that was answered meanwhile."""
         self._say(messages.Info(msg_id, TAKEN_BEFORE))
-        if known.turn > self._came_after or known.turn in self._session.state.open_turns:
+        events = (item for item in self._session.read(known.since, self._session.shown) if isinstance(item, Envelope))
+        begun = next((each for each in events if _begins(each.event, msg_id)), None)
+        if begun is None:
+            return
+        if isinstance(begun.event, core.Steered):
+            if begun.seq <= self._came_at:
+                self._tell_joined(begun.turn, msg_id)
+            return
+        if begun.turn > self._came_after:
             # It was shown, or will be.
             return
         self._own_messages.add(msg_id)
-        for item in self._session.read(known.since, self._session.shown):
-            if isinstance(item, Envelope) and item.turn == known.turn:
-                self.show([item])
-                if isinstance(item.event, core.TurnEnded):
+        for each in chain([begun], events):
+            if each.turn == begun.turn:
+                self.show([each])
+                if isinstance(each.event, core.TurnEnded):
                     return
                 if self._output.congested:
                     await self._output.drain()
+
+    def _tell_joined(self, turn: int, msg_id: str) -> None:
+        """Of a message that joined a turn before the host came: its own beginning and end, after those of that turn."""
+        if turn not in self._session.state.open_turns:
+            self._say(messages.StreamStart(msg_id))
+            self._say(messages.StreamEnd(msg_id, NOTHING_USED))
+        elif msg_id not in (joined := self._joined.setdefault(turn, [])):
+            joined.append(msg_id)
 
     def _answer(self, call_id: str, decision: Decision) -> None:
         self._own_answers.add(call_id)
@@ -188,6 +207,11 @@ class SharedJsonStreamServer(JsonStreamServer):
             return
         if self._is_known(event):
             return
+        if isinstance(event, core.Steered) and (id := event.message.id or "") in self._own_messages:
+            self._own_messages.discard(id)
+            named = self._named_here.pop(id, id)
+            self._steered.add(named)
+            event = core.Steered(event.message.replace(id=named))
         super()._show(turn, event)
         if isinstance(event, core.TurnEnded):
             self._asked.clear()
@@ -212,3 +236,8 @@ class SharedJsonStreamServer(JsonStreamServer):
                 return True
             self._asked.add(event.call_id)
         return False
+
+
+def _begins(event: core.Event, msg_id: str) -> bool:
+    """Whether from here on a message is being answered."""
+    return isinstance(event, core.TurnStarted | core.Steered) and event.message.id == msg_id

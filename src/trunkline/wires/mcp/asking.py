@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
-from trunkline.core import faults
+from trunkline.core import fault_kinds, faults
 from trunkline.core.agent import Decision
 from trunkline.core.events import (
     Envelope,
@@ -154,7 +154,7 @@ class AskRun:
             self.fault = fault
         except Exception as error:
             logger.exception("`%s` could not be asked", self.agent)
-            self.fault = faults.of(error)
+            self.fault = fault_kinds.of(error)
         finally:
             self.news.set()
 
@@ -182,7 +182,8 @@ class AskRun:
         if not self._ended.is_set():
             # It was stopped, and agents need a moment for that.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), STOP_SECONDS)
+                async with asyncio.timeout(STOP_SECONDS):
+                    await self._ended.wait()
 
     def take(self, event: Event) -> None:
         """One more event of the turn."""

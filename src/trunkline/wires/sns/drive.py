@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -69,11 +70,20 @@ class _Answer(Value):
 class Sns:
     """One agent's access to one network. Belongs to the event loop that uses it."""
 
-    def __init__(self, base_url: str, agent_id: str, token: str, *, timeout: float) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        agent_id: str,
+        token: str,
+        *,
+        timeout: float,
+        check: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         """Nothing is connected yet.
 
         Args:
             timeout: seconds that each exchange may take.
+            check: awaited when a write is about to be sent. What it raises reaches the caller, and nothing is sent.
 
         Raises:
             ConfigError: the address is none, or id or token cannot stand in a header.
@@ -84,6 +94,7 @@ class Sns:
         self._agent_id = _header("agentId", agent_id)
         self._token = _header("runnerToken", token)
         self.timeout = timeout
+        self._check = check
         self._secure = parts.scheme == "https"
         self._client: httpx.AsyncClient | None = None
 
@@ -189,7 +200,7 @@ class Sns:
         payload = codec.payload(nonce, timestamp, hashed, self._agent_id)
         signature = Signature(self._token, self._agent_id, nonce, timestamp, codec.sign(self._token, payload))
         headers = {"content-type": "application/json", **signature.headers()}
-        exchange = _Exchange(self, fallback)
+        exchange = _Exchange(self, fallback, self._check)
         try:
             answer = await exchange.perform(method, path, headers, data)
         except SnsError as error:
@@ -220,9 +231,10 @@ class Sns:
 class _Exchange:
     """One request and its answer. `sent`: the network may have seen the request."""
 
-    def __init__(self, sns: Sns, fallback: str) -> None:
+    def __init__(self, sns: Sns, fallback: str, check: Callable[[], Awaitable[None]] | None = None) -> None:
         self._sns = sns
         self._fallback = fallback
+        self._check = check
         self.sent = False
 
     async def perform(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> _Answer:
@@ -262,6 +274,8 @@ class _Exchange:
     async def _trace(self, event: str, info: dict[str, Any]) -> None:
         # Until the first byte of the request is on its way, nothing can have happened.
         if event.endswith("send_request_headers.started"):
+            if self._check is not None:
+                await self._check()
             self.sent = True
 
 

@@ -155,3 +155,14 @@ def test_a_text_is_shortened_to_what_fits(most: float) -> None:
 def test_words_are_wrapped_and_none_is_lost() -> None:
     text = "one two three four five six"
     assert " ".join(words.wrapped(text, 10.0, 60.0, 20)) == text
+
+
+def test_a_picture_for_a_page_that_says_the_rest_has_neither_a_background_nor_the_words_of_the_turn() -> None:
+    turn = recorded.read({"nodes": [{"name": "refuse", "exit": "default"}], "status": "Success"})
+    bare, whole = draw(NPC, turn=turn, page=False), draw(NPC, turn=turn)
+    assert "page" not in classes(bare, "rect")
+    assert "page" in classes(whole, "rect")
+    assert texts(bare, "about") == []
+    assert texts(bare, "name") == texts(whole, "name")
+    assert classes(bare, "g").count("node ran unreached") == classes(whole, "g").count("node ran unreached")
+    assert int(elements(bare).get("height") or 0) < int(elements(whole).get("height") or 0)

@@ -2,6 +2,7 @@
 
     picture = draw(graph, title="npc.yaml")
     picture = draw(graph, turn=recorded.load("turn.json"))
+    picture = draw(graph, page=False)          # for a page that has a background and a title of its own
 
 The text is one XML document that refers to nothing outside of it and runs nothing. Names and texts of the graph are
 somebody else's: they appear as they are, and do nothing else.
@@ -50,13 +51,16 @@ _START, _END = "message", "END"
 _PILL = Box(66.0, _PILL_HEIGHT, {})
 
 
-def draw(graph: GraphDescription, *, title: str = "", about: str = "", turn: Recorded | None = None) -> str:
-    """The picture of a graph that was checked, with a line `about` it; and of a turn, if there is one.
+def draw(
+    graph: GraphDescription, *, title: str = "", about: str = "", turn: Recorded | None = None, page: bool = True
+) -> str:
+    """The picture of a graph that was checked, with a line `about` it; and of a turn, if there is one. `page`: with a
+    background, and with what was said in the turn.
 
     Raises:
         ConfigError: the turn ran a node that the graph does not have.
     """
-    return "\n".join(_Picture(graph, title, about, turn).lines()) + "\n"
+    return "\n".join(_Picture(graph, title, about, turn, page).lines()) + "\n"
 
 
 # Boxes have names of three sorts, and none can be taken for another.
@@ -72,8 +76,9 @@ _START_KEY = "s"
 
 
 class _Picture:
-    def __init__(self, graph: GraphDescription, title: str, about: str, turn: Recorded | None) -> None:
+    def __init__(self, graph: GraphDescription, title: str, about: str, turn: Recorded | None, page: bool) -> None:
         self._turn = turn
+        self._page = page
         steps = _steps(graph, turn)
         params = {node.name: node.params for node in graph.nodes if node.params is not None}
         self._cards: dict[str, Card] = {
@@ -107,7 +112,7 @@ class _Picture:
     def lines(self) -> Iterator[str]:
         layout = self._layout
         top = _MARGIN + fsum(height for height, _, _ in self._captions) + (14.0 if self._captions else 0.0)
-        width = round(max(layout.width, _LEAST_WIDTH) + 2 * _MARGIN)
+        width = round(max(layout.width, _LEAST_WIDTH if self._captions else 0.0) + 2 * _MARGIN)
         height = round(top + layout.height + _MARGIN)
         yield (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
@@ -115,7 +120,8 @@ class _Picture:
         )
         yield f"<title>{words.escaped(self._title or 'A graph')}</title>"
         yield f"<style>{stylesheet()}</style>"
-        yield f'<rect class="page" width="{width}" height="{height}" rx="12"/>'
+        if self._page:
+            yield f'<rect class="page" width="{width}" height="{height}" rx="12"/>'
         at = _MARGIN
         for line_height, kind, text in self._captions:
             at += line_height
@@ -137,7 +143,7 @@ class _Picture:
         if self._title:
             yield _TITLE_HEIGHT, "title", words.shortened(self._title, _TITLE_SIZE, room, bold=True)
         told = [("about", each) for each in self._about]
-        if (turn := self._turn) is not None:
+        if (turn := self._turn) is not None and self._page:
             if turn.message:
                 told.append(("about", f"\u201c{words.plain(turn.message)}\u201d"))
             if turn.answer:

@@ -14,6 +14,7 @@ from trunkline.agents.graph.turn import GraphTurn, TurnEvent
 from trunkline.core.faults import Fault, GraphError, NodeFailed, ProviderError
 from trunkline.core.graph.description import NodeDescription, NodeParams
 from trunkline.models.engines import ChatMessage, LanguageEngine, Prompt, Slot
+from trunkline.models.generating import generated
 from trunkline.models.overflow import PromptTooLong
 from trunkline.models.sampling import resolve_sampling
 
@@ -102,8 +103,6 @@ class Node(Generic[P]):
         """What an engine's error is in a turn. Only what was meant for people is told to them."""
         if isinstance(error, NodeFailed):
             return error
-        if isinstance(error, ProviderError):
-            return ProviderError(f"The node `{self.name}`: {error}")
         if isinstance(error, Fault):
             kind = ProviderError if isinstance(error, ProviderError) else NodeFailed
             return kind(f"The node `{self.name}`: {error}", retryable=error.retryable)
@@ -141,7 +140,7 @@ class ModelNode(Node[P]):
             turn.data["model"] = self.model_name
             turn.data["prompt"] = shown(prompt)
         sampling = resolve_sampling(self.engine.default_sampling, getattr(self.params, "sampling", None))
-        return self.engine.generate(prompt, sampling, stream=stream, grammar=grammar, slot=self.slot)
+        return generated(self.engine, self.model_name, prompt, sampling, stream=stream, grammar=grammar, slot=self.slot)
 
     async def pieces(self, turn: GraphTurn, dialog: Dialog) -> AsyncGenerator[str, None]:
         """What the model says, as it comes. Each piece is counted.

@@ -41,13 +41,14 @@ class SessionLog:
         peer = connection.transport.get_extra_info("peername")
         address = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "somewhere"
         self._sessions[connection.id] = address, self._loop.time()
-        logger.debug("session %d: %s connected", connection.id, address)
+        logger.debug("session %d: %s connected", connection.id, address, extra={"session": connection.id})
 
     def left(self, connection: ServerConnection) -> None:
         """It is over. A turn of it may still be on its way out."""
         address, since = self._sessions.pop(connection.id)
         turns = self._turns.pop(connection.id, 0)
-        logger.info("session %d: %s, %.1f s, %d turns", connection.id, address, self._loop.time() - since, turns)
+        logger.info("session %d: %s, %.1f s, %d turns", connection.id, address, self._loop.time() - since, turns,
+                    extra={"session": connection.id})  # fmt: skip
 
     def begun(self, turn: ServedTurn) -> None:
         """A turn has begun."""
@@ -61,7 +62,7 @@ class SessionLog:
         status = _STATUS.get(ending.status, ending.status)
         told = status if ending.error is None else f"{status} {form_of(ending.error.kind).tryll}"
         logger.info("session %d: turn of agent %d: %s, %.3f s, %d tokens", session, turn.served.id, told, seconds,
-                    ending.tokens_generated)  # fmt: skip
+                    ending.tokens_generated, extra={"session": session})  # fmt: skip
 
 
 def session_log(loop: asyncio.AbstractEventLoop) -> SessionLog | None:

@@ -18,6 +18,7 @@ import ssl
 from trunkline.base import memory
 from trunkline.base.listening_socket import bound
 from trunkline.base.values import Value
+from trunkline.core import tracing
 from trunkline.wires.tryll.host import GraphHost
 from trunkline.wires.tryll.messages import HealthResponse, ModelInfo
 from trunkline.wires.tryll.serve.connection import END_SECONDS, EXTENSIONS, ServerConnection, socket_of
@@ -70,6 +71,8 @@ class TryllServer:
         """Those that are under way."""
         self.log = session_log(self.loop)
         """None unless somebody reads it."""
+        self.tracer = tracing.tracer
+        """None unless somebody follows what happens."""
         self._began = self.loop.time()
         self._sessions = 0
         self._listed: asyncio.Task[tuple[ModelInfo, ...]] | None = None

@@ -25,6 +25,7 @@ from trunkline.wires.tryll.serve.history import HISTORY
 from trunkline.wires.tryll.serve.quota import MAX_KEPT_BYTES, MAX_SAID_BYTES, MemoryQuota
 from trunkline.wires.tryll.serve.requests import REQUESTS, Reporter
 from trunkline.wires.tryll.serve.scheduler import RequestScheduler
+from trunkline.wires.tryll.serve.traced import AGENT, traced
 from trunkline.wires.tryll.serve.turns import ServedAgent, ServedTurn
 from trunkline.wires.tryll.serve.voice import VOICE_REQUESTS, VoiceInputs
 
@@ -271,6 +272,8 @@ class ClientSession(RequestScheduler):
         server.turns.add(turn)
         if server.log is not None:
             server.log.begun(turn)
+        if server.tracer is not None:
+            work = traced(work, server.tracer.turn(str(served.id), AGENT))
         turn.task = server.loop.create_task(turn.run(work, self._turn_over), name="turn")
 
     def _turn_over(self, turn: ServedTurn, ending: Ending) -> None:

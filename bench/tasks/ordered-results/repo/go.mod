@@ -1,0 +1,3 @@
+module example.org/parallel
+
+go 1.19

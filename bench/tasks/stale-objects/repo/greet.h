@@ -1,0 +1,3 @@
+#include "version.h"
+
+void greet(const char *name);

@@ -1,0 +1,40 @@
+// What every page has: the way out, how many approvals wait, and what is going on in the whole exchange.
+
+import { ask, complain, hear } from "./api.js";
+
+for (const form of document.querySelectorAll("form[data-by-script]")) {
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      await ask("POST", form.getAttribute("action"));
+    } catch (error) {
+      if (error.status !== 401) return complain(error);
+    }
+    location.assign("/sign-in");
+  });
+}
+
+let latest = null;
+const told = [];
+
+/** Have something called with what is going on, as `GET /api/overview` tells it: at once, and whenever it has changed. */
+export function whenever(call) {
+  told.push(call);
+  if (latest) call(latest);
+}
+
+const count = document.getElementById("waiting-count");
+const line = document.getElementById("line-state");
+
+function show(overview) {
+  const waiting = overview.approvals.length;
+  count.hidden = !waiting;
+  count.textContent = waiting;
+  count.setAttribute("aria-label", `${waiting} waiting`);
+  latest = overview;
+  for (const call of told) call(overview);
+}
+
+hear(() => "/api/overview/events", { overview: show }, (up) => {
+  line.textContent = up ? "" : "No connection to the exchange; trying again…";
+});

@@ -1,0 +1,70 @@
+// The first page: filled anew whenever something in the overview has changed.
+
+import { complain, post } from "./api.js";
+import { el, fill, moment } from "./dom.js";
+import { whenever } from "./frame.js";
+
+const list = (id) => document.getElementById(`${id}-list`);
+
+function rows(id, made) {
+  fill(list(id), made);
+  const empty = document.getElementById(`${id}-empty`);
+  if (empty) empty.hidden = made.length > 0;
+}
+
+const conversation = (session, text) => el("a", { href: `/sessions/${encodeURIComponent(session)}` }, text);
+
+function approval(each) {
+  return el("li", {},
+    el("span", { class: "tag" }, each.tool),
+    el("span", { class: "grow" }, conversation(each.session, each.description || each.tool)),
+    el("span", { class: "hint" }, each.agent, " · ", moment(each.asked_at)),
+    el("a", { class: "button small", href: "/approvals" }, "Decide"));
+}
+
+function failure(each) {
+  return el("li", {},
+    el("span", { class: "tag bad" }, each.outcome === "unknown" ? "cut off" : "failed"),
+    el("span", { class: "grow" }, conversation(each.session, each.message || "A message without words"),
+      el("span", { class: "hint block" }, each.cause)),
+    el("span", { class: "hint" }, each.agent, " · ", moment(each.ended_at)));
+}
+
+const STATES = { running: "at work", awaiting_approval: "asks", ending: "ending" };
+
+function running(each) {
+  return el("li", {},
+    el("span", { class: "tag good" }, STATES[each.state] ?? each.state),
+    el("span", { class: "grow" }, conversation(each.id, each.message || each.id)),
+    el("span", { class: "hint" }, each.agent, " · ", each.by));
+}
+
+const LIMITS = { tokens_per_day: "tokens today", usd_per_day: "USD today", turns_per_hour: "turns this hour" };
+
+function agent(each) {
+  const budgets = Object.entries(each.budget).map(([name, { used, limit }]) =>
+    el("span", { class: "hint block" },
+      el("meter", { min: 0, max: limit, value: used, high: limit * 0.9, "aria-label": LIMITS[name] ?? name }), " ",
+      `${Number(used.toFixed(2)).toLocaleString()} of ${limit.toLocaleString()} ${LIMITS[name] ?? name}`));
+  return el("li", {},
+    el("span", { class: each.healthy ? "tag good" : "tag bad" }, each.healthy ? "well" : "unwell"),
+    el("span", { class: "grow" },
+      el("a", { href: `/agents/${encodeURIComponent(each.name)}` }, each.name),
+      el("span", { class: "hint block" }, each.healthy ? each.description : each.last_error), budgets),
+    el("button", { class: "quiet small", type: "button", on: { click: () => begin(each.name) } }, "Write to it"));
+}
+
+async function begin(name) {
+  try {
+    const made = await post("/api/sessions", { agent: name });
+    location.assign(`/sessions/${encodeURIComponent(made.id)}`);
+  } catch (error) {
+    complain(error);
+  }
+}
+
+whenever((detail) => {
+  rows("waiting", [...detail.approvals.map(approval), ...detail.failed.map(failure)]);
+  rows("running", detail.running.map(running));
+  rows("agent", detail.agents.map(agent));
+});

@@ -1,0 +1,189 @@
+"""A message tried on a graph as it is being written: one turn of a conversation that nobody keeps.
+
+It is what `trunkline graph run` does: the graph may call all of its own tools, which nobody carries out, and an agent
+that it names may do nothing that needs to be allowed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from trunkline.base.redact import Redactor
+from trunkline.base.values import Value
+from trunkline.core.approvals import Policy
+from trunkline.core.events import (
+    Envelope,
+    Extension,
+    Failed,
+    Progress,
+    TextDelta,
+    ToolJudged,
+    TurnEnded,
+    UserMessage,
+)
+from trunkline.core.faults import AgentTimeout
+from trunkline.core.graph.turns import TURN_DIAGNOSTICS
+from trunkline.core.ids import new_id
+from trunkline.core.log import MemoryLog
+from trunkline.core.redaction import Redaction
+from trunkline.core.session import Session
+from trunkline.exchange.graph_files import AgentGraph
+
+if TYPE_CHECKING:
+    from trunkline.agents.graph.yaml_graph import GraphFile
+
+#: For all of it, also for fetching a model: whoever waits longer is better off with a conversation.
+TRY_SECONDS = 120.0
+
+#: `mock` needs no model and repeats the message; `models` are those that the graph names.
+TryEngine = Literal["mock", "models"]
+
+
+class TriedStep(Value):
+    """A node that ran. `exit` is empty if it did not come to its end."""
+
+    node: str
+    type: str
+    exit: str
+    ms: float
+    decided: str
+
+
+class TriedTool(Value):
+    """A tool that the graph called."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+class TriedTurn(Value):
+    """What came of a message. `error` is empty unless something failed; `svg` if no node ran."""
+
+    outcome: str
+    answer: str
+    error: str
+    ms: float
+    tokens: int
+    path: tuple[TriedStep, ...]
+    tools: tuple[TriedTool, ...]
+    svg: str
+
+
+class GraphTries:
+    """The tries that are under way, one for each that asks: a new one takes the place of the one before."""
+
+    def __init__(self, seconds: float = TRY_SECONDS) -> None:
+        self._seconds = seconds
+        self._sessions: dict[str, Session] = {}
+
+    @property
+    def running(self) -> int:
+        """How many there are."""
+        return len(self._sessions)
+
+    async def run(
+        self, who: str, graph: AgentGraph, file: GraphFile, message: str, engine: TryEngine, secrets: Redactor
+    ) -> TriedTurn:
+        """Have a message answered by what a graph's file says. It runs as the graph's agent would: with the options and
+        in the workspace of this one. What keeps it from answering is in the turn; `secrets` are masked in all of it.
+        """
+        from trunkline.agents.graph.conversation import GraphFileAgent
+
+        user = graph.user
+        options = dict(user.options) if user is not None and engine == "models" else {}
+        workspace = user.workspace if user is not None else graph.folder
+        agent = GraphFileAgent(
+            file,
+            graph.name,
+            graph.folder,
+            mock=True if engine == "mock" else None,
+            models_dir=options.pop("models_dir", None),
+        )
+        session = await Session.open(
+            agent,
+            MemoryLog(new_id(), keep=0),
+            Policy(allow=agent.tools, interactive=False),
+            workspace=workspace,
+            options={**options, "diagnostics": True},
+            redact=Redaction(secrets),
+        )
+        heard = _TryListener()
+        session.attach(heard)
+        self.stop(who)
+        self._sessions[who] = session
+        try:
+            session.submit(UserMessage(message))
+            async with asyncio.timeout(self._seconds):
+                await session.at_rest()
+        except TimeoutError:
+            heard.failed = str(AgentTimeout(heard.late(self._seconds)))
+        finally:
+            if self._sessions.get(who) is session:
+                del self._sessions[who]
+            await session.close()
+        return await asyncio.to_thread(heard.turn, file)
+
+    def stop(self, who: str) -> bool:
+        """Stop the one that is under way; whether there was one."""
+        session = self._sessions.pop(who, None)
+        if session is not None:
+            session.stop()
+        return session is not None
+
+
+class _TryListener:
+    """A sink that keeps what a turn was."""
+
+    congested = False
+    #: All tools of the graph are allowed: nobody is asked about one.
+    sees_judged = True
+
+    def __init__(self) -> None:
+        self.failed = ""
+        self._outcome = ""
+        self._answer: list[str] = []
+        self._tools: list[TriedTool] = []
+        self._diagnostics: Mapping[str, Any] = {"nodes": []}
+        self._progress = ""
+
+    def show(self, envelopes: Sequence[Envelope]) -> None:
+        for envelope in envelopes:
+            match envelope.event:
+                case TextDelta(text=text):
+                    self._answer.append(text)
+                case ToolJudged(name=name, args=arguments):
+                    self._tools.append(TriedTool(name, arguments))
+                case Extension(kind=kind, data=data) if kind == TURN_DIAGNOSTICS:
+                    self._diagnostics = data
+                case Progress(message=text):
+                    self._progress = text
+                case Failed(message=message):
+                    self.failed = self.failed or message
+                case TurnEnded(outcome=outcome):
+                    self._outcome = outcome
+
+    async def drain(self) -> None:
+        """It is never behind."""
+
+    def late(self, seconds: float) -> str:
+        """What is told of a turn that took longer."""
+        last = f" The last that was heard: {self._progress}." if self._progress else ""
+        return f"The turn took longer than {seconds:g} s and was stopped.{last}"
+
+    def turn(self, file: GraphFile) -> TriedTurn:
+        """All of it, with its picture."""
+        from trunkline.agents.graph.drawing import recorded, svg
+
+        found = recorded.read(dict(self._diagnostics))
+        return TriedTurn(
+            "error" if self.failed else self._outcome,
+            "".join(self._answer),
+            self.failed,
+            found.wall_ms,
+            found.tokens,
+            tuple(TriedStep(each.name, each.type, each.exit, each.ms, recorded.decision(each)) for each in found.steps),
+            tuple(self._tools),
+            svg.draw(file.graph, turn=found, page=False) if found.steps else "",
+        )

@@ -1,0 +1,50 @@
+"""Messages that a node of a cluster kept when their session was another's already.
+
+A node that is cut off from the others may still reach the database, and keep a message there after the session's new
+owner has looked for those that wait. Whoever sent it was told that it is not lost, and the owner does not know of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+
+from trunkline.core.faults import Fault
+from trunkline.core.turns import State
+from trunkline.exchange.live_session import LiveSession
+from trunkline.exchange.messages import Messages, QueuedMessage, begun_in
+
+
+async def take_in_all(messages: Messages, lives: Iterable[LiveSession]) -> None:
+    """Hand those of several sessions that are ours to them. What cannot be done now is done the next time."""
+    for live in lives:
+        # The second: it was closed meanwhile.
+        with suppress(Fault, ValueError):
+            await take_in(messages, live)
+
+
+async def take_in(messages: Messages, live: LiveSession) -> None:
+    """Hand those of a session that is ours to it.
+
+    Raises:
+        DatabaseGone: nobody knows now.
+    """
+    session = live.session
+    async with live.sending:
+        # From here on the rows of what has begun say so, and nothing is added to the queue.
+        await live.written()
+        open_ids = {turn.message.id for turn in session.state.open_turns.values()}
+        late = [each for each in await messages.waiting(live.id) if not _is_known(live, each, open_ids)]
+        if not late:
+            return
+        session.flush()
+        items = session.read(min(each.seq for each in late), session.shown)
+        begun = {message.id for _, message in await asyncio.to_thread(begun_in, list(items), late)}
+        for each in late:
+            if each.message.id not in begun and not session.is_closing and session.status is not State.CLOSED:
+                await messages.placed(each.number, session.submit(each.message))
+
+
+def _is_known(live: LiveSession, queued: QueuedMessage, open_ids: set[str | None]) -> bool:
+    return queued.message.id in open_ids or bool(live.session.turn_of(queued.message.id or ""))

@@ -1,0 +1,1 @@
+"""A page for talking to an agent with the browser's microphone."""

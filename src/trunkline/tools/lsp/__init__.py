@@ -1,0 +1,1 @@
+"""Language servers: what is wrong with a file that was changed."""

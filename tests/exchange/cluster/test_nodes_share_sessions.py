@@ -1,0 +1,225 @@
+"""Any node takes any client; the owner runs the turns; events come from the stream."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.support.cluster_world import ClusterWorld, outcomes, said, words
+from tests.support.loop import until
+from trunkline.core.agent import Approve
+from trunkline.core.events import ToolRequested, UserMessage
+from trunkline.core.faults import SessionNotFound
+from trunkline.exchange.forking import fork
+
+pytestmark = pytest.mark.process
+
+
+async def test_a_client_of_another_node_talks_and_hears_everything(world: ClusterWorld) -> None:
+    async with world.nodes("a", "b") as (a, b):
+        mine = await a.switchboard.open("helper", "s1", by="ana")
+        theirs = await b.switchboard.find("s1")
+        assert theirs.is_followed
+        turn = await b.switchboard.submit(theirs, UserMessage("say hello", id="m1", sender="bob"))
+        assert turn == 1
+        heard = await said(theirs)
+        assert words(heard) == "hello"
+        assert outcomes(heard) == ["success"]
+        assert [each.seq for each in heard] == [each.seq for each in await said(mine)]
+        # The same message again is the same message.
+        assert await b.switchboard.submit(theirs, UserMessage("say hello", id="m1", sender="bob")) == 1
+
+
+async def test_an_approval_asked_on_one_node_is_answered_on_another(world: ClusterWorld) -> None:
+    async with world.nodes("a", "b") as (a, b):
+        await a.switchboard.open("helper", "s1", by="ana")
+        theirs = await b.switchboard.find("s1")
+        await b.switchboard.submit(theirs, UserMessage("tool t1", sender="bob"))
+        await until(lambda: bool(theirs.session.waiting))
+        await a.switchboard.written()
+        (approval,) = await b.switchboard.approvals.found("pending")
+        await theirs.decide(approval, Approve(), "bob")
+        assert outcomes(await said(theirs)) == ["success"]
+        assert world.agents["helper"].ran["s1", "t1"] == 1
+        found = await b.switchboard.approvals.get(approval.id)
+        assert found is not None
+        assert (found.state, found.decided_by) == ("approved", "bob")
+
+
+async def test_a_stop_from_another_node_ends_the_turn(world: ClusterWorld) -> None:
+    async with world.nodes("a", "b") as (a, b):
+        await a.switchboard.open("helper", "s1")
+        theirs = await b.switchboard.find("s1")
+        await b.switchboard.submit(theirs, UserMessage("wait"))
+        await until(lambda: theirs.session.turn == 1)
+        theirs.session.stop("bob")
+        assert outcomes(await said(theirs)) == ["cancelled"]
+
+
+async def test_a_session_that_was_removed_elsewhere_is_gone(world: ClusterWorld) -> None:
+    async with world.nodes("a", "b") as (a, b):
+        await a.switchboard.open("helper", "s1")
+        await b.switchboard.remove("s1")
+        with pytest.raises(SessionNotFound):
+            await a.switchboard.find("s1")
+
+
+async def test_a_pinned_agent_runs_on_its_nodes_alone(world: ClusterWorld) -> None:
+    world.pinned["helper"] = ("b",)
+    async with world.nodes("a", "b") as (a, b):
+        live = await a.switchboard.open("helper", "s1", by="ana")
+        assert live.is_followed
+        assert not (await b.switchboard.find("s1")).is_followed
+
+
+async def test_a_node_that_stopped_is_taken_over_by_the_next_client(world: ClusterWorld) -> None:
+    async with world.node("b") as b:
+        async with world.node("a") as a:
+            live = await a.switchboard.open("helper", "s1")
+            await a.switchboard.submit(live, UserMessage("say one"))
+            before = await said(live)
+        found = await b.switchboard.find("s1")
+        assert not found.is_followed
+        await b.switchboard.submit(found, UserMessage("say two"))
+        heard = await said(found, ends=2)
+        assert words(heard) == "onetwo"
+        assert [each.seq for each in heard[: len(before)]] == [each.seq for each in before]
+
+
+async def test_a_person_is_still_asked_after_the_owner_stopped(world: ClusterWorld) -> None:
+    async with world.node("b") as b:
+        async with world.node("a") as a:
+            live = await a.switchboard.open("helper", "s1")
+            await a.switchboard.submit(live, UserMessage("tool t1"))
+            await until(lambda: bool(live.session.waiting))
+        found = await b.switchboard.find("s1")
+        assert [request.call_id for request in found.session.waiting] == ["t1"]
+        found.session.answer("t1", Approve(), "ana")
+        assert outcomes(await said(found)) == ["success"]
+        assert world.agents["helper"].ran["s1", "t1"] == 1
+
+
+async def test_draining_a_node_moves_its_sessions_after_their_turns(world: ClusterWorld) -> None:
+    async with world.nodes("a", "b") as (a, b):
+        live = await a.switchboard.open("simple", "s1")
+        await a.switchboard.submit(live, UserMessage("wait; say done"))
+        await until(lambda: live.session.turn == 1)
+        assert a.cluster is not None
+        assert b.cluster is not None
+        assert await b.cluster.ask(b.cluster.nodes.others["a"], {"do": "drain"}) == 1
+        world.agents["simple"].gate.set()
+        await until(lambda: a.switchboard.live("s1") is None)
+        found = await b.switchboard.find("s1")
+        assert not found.is_followed
+        assert outcomes(await said(found)) == ["success"]
+
+
+async def test_what_happened_can_be_read_on_a_node_that_was_never_there(world: ClusterWorld) -> None:
+    async with world.nodes("a", "b") as (a, b):
+        live = await a.switchboard.open("helper", "s1")
+        await a.switchboard.submit(live, UserMessage("say hello"))
+        await said(live)
+        await b.switchboard.awaited(["s1"])
+        read = [each.event for each in b.switchboard.peek("s1").records if not hasattr(each, "first")]
+        assert any(isinstance(event, ToolRequested) for event in read) is False
+        assert len(read) >= 3
+
+
+async def test_a_session_that_slept_wakes_with_all_that_happened(world: ClusterWorld) -> None:
+    async with world.nodes("a", "b") as (a, b):
+        for number in (1, 2, 3):
+            live = await a.switchboard.open("helper", "s1")
+            assert await a.switchboard.submit(live, UserMessage(f"say {number}")) == number
+            await live.session.at_rest()
+            await live.written()
+            await a.switchboard._let_go(live)
+            assert a.switchboard.live("s1") is None
+        live = await a.switchboard.find("s1")
+        assert words(await said(live, ends=3)) == "123"
+        assert words(await said(await b.switchboard.find("s1"), ends=3)) == "123"
+
+
+async def test_a_fork_goes_on_with_what_it_began_with_on_every_node(world: ClusterWorld) -> None:
+    async with world.nodes("a", "b") as (a, b):
+        live = await a.switchboard.open("helper", "s1")
+        await a.switchboard.submit(live, UserMessage("say one"))
+        await said(live)
+        made = await fork(a.switchboard, "s1", None, "ana")
+        forked = await a.switchboard.find(made.id)
+        assert await a.switchboard.submit(forked, UserMessage("say two")) == 2
+        assert words(await said(forked, ends=2)) == "onetwo"
+        assert words(await said(await b.switchboard.find(made.id), ends=2)) == "onetwo"
+
+
+async def test_those_who_follow_a_session_hear_that_it_was_removed(world: ClusterWorld) -> None:
+    async with world.nodes("a", "b") as (a, b):
+        await a.switchboard.open("helper", "s1")
+        theirs = await b.switchboard.find("s1")
+        await a.switchboard.remove("s1")
+        async with asyncio.timeout(60):
+            async for _ in theirs.session.subscribe():
+                pass
+        await until(lambda: b.switchboard.live("s1") is None)
+        with pytest.raises(SessionNotFound):
+            await b.switchboard.find("s1")
+
+
+async def test_a_session_that_was_begun_again_under_its_id_is_not_mixed_with_the_old_one(world: ClusterWorld) -> None:
+    async with world.nodes("a", "b") as (a, b):
+        live = await a.switchboard.open("helper", "s1")
+        await a.switchboard.submit(live, UserMessage("say old"))
+        await said(await b.switchboard.find("s1"))
+        await a.switchboard.remove("s1")
+        live = await a.switchboard.open("helper", "s1")
+        await a.switchboard.submit(live, UserMessage("say new"))
+        await said(live)
+        await until(lambda: b.switchboard.live("s1") is None)
+        assert words(await said(await b.switchboard.find("s1"))) == "new"
+
+
+async def test_a_session_at_rest_can_be_used_where_it_was_followed_when_its_owner_is_gone(world: ClusterWorld) -> None:
+    async with world.node("b") as b:
+        async with world.node("a") as a:
+            await a.switchboard.open("helper", "s1")
+            assert b.cluster is not None
+            await b.cluster.nodes.look()
+            theirs = await b.switchboard.find("s1")
+            assert theirs.is_followed
+        await b.cluster.nodes.look()
+        assert await b.switchboard.submit(theirs, UserMessage("say hello")) == 1
+        found = await b.switchboard.find("s1")
+        assert not found.is_followed
+        assert words(await said(found)) == "hello"
+
+
+async def test_one_id_opened_on_all_nodes_at_once_is_one_session(world: ClusterWorld) -> None:
+    async with world.nodes("a", "b", "c") as nodes:
+        for number in range(5):
+            found = await asyncio.gather(*(node.switchboard.open("helper", f"s{number}") for node in nodes))
+            assert sum(not live.is_followed for live in found) == 1
+
+
+async def test_a_mode_set_on_another_node_is_set_when_that_is_told(world: ClusterWorld) -> None:
+    async with world.nodes("a", "b") as (a, b):
+        mine = await a.switchboard.open("helper", "s1")
+        theirs = await b.switchboard.find("s1")
+        await theirs.set_mode("yolo")
+        assert mine.session.mode == "yolo"
+
+
+def test_a_followed_session_answers_for_itself_in_everything_that_clients_ask() -> None:
+    from trunkline.core.session import Session
+    from trunkline.exchange.cluster.followed_session import FollowedSession
+
+    # What reaches for the agent, or for the turns, is not here.
+    own = {
+        name
+        for name, value in vars(Session).items()
+        if not name.startswith("_")
+        and any(
+            part in (getattr(getattr(value, "fget", value), "__code__", None) or (lambda: 0).__code__).co_names
+            for part in ("_performer", "_turns", "_agent", "_meter", "_closing")
+        )
+    }
+    assert own - vars(FollowedSession).keys() == {"abandon"}

@@ -1,0 +1,42 @@
+"""A message that was kept by a node which had lost its session reaches the session's owner, once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.exchange_world import CommandedAgent, World
+from trunkline.core.events import UserMessage
+from trunkline.exchange import late_messages
+
+
+async def test_what_was_kept_behind_the_owners_back_is_answered_and_what_it_knows_of_is_not_answered_twice(
+    tmp_path: Path,
+) -> None:
+    agent = CommandedAgent()
+    async with World(tmp_path, agent=agent).living() as life:
+        live, messages = await life.open(), life.switchboard.messages
+        await life.say(live, "say before", "m0")
+        await life.rest(live)
+        await life.say(live, "wait; say now", "m1")
+        await life.say(live, "say next", "m2")
+        # As a node does that cannot know that it is the owner no more.
+        await messages.take(live.id, UserMessage("say late", id="m3", sender="bob"), live.session.shown)
+        await late_messages.take_in(messages, live)
+        await late_messages.take_in(messages, live)
+        agent.gate.set()
+        await life.rest(live)
+        assert agent.heard == ["say before", "wait; say now", "say next", "say late"]
+        assert await messages.waiting(live.id) == []
+
+
+async def test_what_has_begun_and_whose_row_does_not_say_so_is_not_answered_again(tmp_path: Path) -> None:
+    agent = CommandedAgent()
+    async with World(tmp_path, agent=agent).living() as life:
+        live, messages = await life.open(), life.switchboard.messages
+        # A node that died between the log and the row.
+        live.session.submit(UserMessage("say one", id="m1"))
+        await life.rest(live)
+        await messages.take(live.id, UserMessage("say one", id="m1"), 0)
+        await late_messages.take_in(messages, live)
+        await life.rest(live)
+        assert agent.heard == ["say one"]
