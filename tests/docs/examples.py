@@ -115,12 +115,16 @@ def _command(typed: list[str], printed: list[str], line: int) -> Command:
     return Command(["sh", "-c", script], expected, int(code["code"]) if code else 0, line)
 
 
+#: How far something is that takes longer than a moment, which on a busy machine anything may.
+_PROGRESS = re.compile(r"^\S+: \d+ %\n", re.MULTILINE)
+
+
 def matches(expected: str, printed: str) -> bool:
-    """Whether a program printed what was expected; see the module for what `...` means."""
+    """Whether a program printed what was expected; see the module for what `...` means. Progress does not count."""
     pattern = ""
     for line in expected.rstrip("\n").split("\n"):
         if line.strip() == "...":
             pattern += r"(?:[^\n]*\n)*?"
         else:
             pattern += r"[^\n]*".join(map(re.escape, line.rstrip().split("..."))) + r"[ ]*\n"
-    return re.fullmatch(pattern, printed.rstrip("\n") + "\n") is not None
+    return re.fullmatch(pattern, _PROGRESS.sub("", printed).rstrip("\n") + "\n") is not None

@@ -208,6 +208,8 @@ def test_every_document_can_be_reached_from_the_readme() -> None:
         ('{"id":"..."}', '{"id":"01a1\n7"}\n', False),
         ("a", "a\nb\n", False),
         ("", "a\n", False),
+        ("a", "village: 60 %\nvillage: 100 %\na\n", True),
+        ("a", "a fall of 60 %\na\n", False),
     ],
 )
 def test_dots_stand_for_any_text_in_a_line_and_alone_for_any_lines(expected: str, printed: str, same: bool) -> None:
