@@ -382,6 +382,11 @@ class Session:
         """Call this when the log says that the session is another's: then `abandon` is to be called."""
         self._recorder.lost = lost
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the log has said so."""
+        return self._recorder.is_lost
+
     async def abandon(self) -> None:
         """Let go of the agent and the log at once: the session is another's, and nothing more is said of it here."""
         self._turns.forget_queue()

@@ -47,6 +47,9 @@ class Places(Protocol):
             StoreUnavailable: it is another node's, or must be.
         """
 
+    def is_ours(self, session: str) -> bool:
+        """Whether a session that became ours still is, as far as we have heard."""
+
     async def is_free(self, session: str) -> bool:
         """Whether no living node has a session that we do not have."""
 
@@ -118,6 +121,9 @@ class OnePlace:
 
     async def check_ours(self, row: SessionRow, entry: AgentEntry) -> None:
         """It is."""
+
+    def is_ours(self, session: str) -> bool:
+        return True
 
     async def is_free(self, session: str) -> bool:
         return True

@@ -15,7 +15,7 @@ from typing import Any
 
 from trunkline.base.redact import Redactor
 from trunkline.core.events import Envelope, UserMessage
-from trunkline.core.faults import Fault, SessionDamaged, SessionExists, SessionNotFound
+from trunkline.core.faults import Fault, SessionDamaged, SessionExists, SessionNotFound, StoreUnavailable
 from trunkline.core.ids import checked, new_id
 from trunkline.core.keeper import LISTED, Removed, When
 from trunkline.exchange import late_messages
@@ -46,6 +46,7 @@ logger = logging.getLogger(__name__)
 
 #: How much of a client's text is repeated in an error.
 SHOWN_CHARS = 80
+LOST = "Another node took the session while it was being opened here."
 
 
 class Switchboard:
@@ -399,7 +400,7 @@ class Switchboard:
             raise
         live.session.when_lost(partial(self._lost, row.id))
         live.follow(born)
-        self._live[row.id] = live
+        await self._let_in(live)
         return live
 
     async def _woken(self, entry: AgentEntry, row: SessionRow, *, here: bool = False) -> LiveSession:
@@ -423,8 +424,19 @@ class Switchboard:
             await live.suspend()
             raise
         # Only now: once others find it, they send messages, and the earlier ones must come first.
-        self._live[row.id] = live
+        await self._let_in(live)
         return live
+
+    async def _let_in(self, live: LiveSession) -> None:
+        """Have others find a session that was opened.
+
+        Raises:
+            StoreUnavailable: it was lost meanwhile, and nobody could be told: it was not found yet.
+        """
+        if live.session.is_lost or not self._places.is_ours(live.id):
+            await live.abandon()
+            raise StoreUnavailable(LOST, retryable=True, hint="Try again soon.")
+        self._live[live.id] = live
 
     def _lost(self, session_id: str) -> None:
         """It is another's than it was, or was removed: whoever wants it finds out where it is."""

@@ -6,7 +6,7 @@ wires, with what they were told; and the agents, with what they have really done
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,8 @@ from trunkline.store.jetstream.stream import SessionStream
 END_SECONDS = 15.0
 #: What it needs to see an end that is there: only beyond both is an end late.
 SEEING_SECONDS = 4.0
+#: How much of what came last in a session is told with a turn that has no end.
+SHOWN_EVENTS = 12
 
 
 @dataclass
@@ -147,6 +149,17 @@ def _numbers(history: History) -> Iterator[str]:
         last[session] = max(last[session], event.seq)
 
 
+def _last(history: History, session: str) -> Iterable[str]:
+    """What came last in a session: events with their turns, and owners."""
+    found: deque[str] = deque(maxlen=SHOWN_EVENTS)
+    for message in history.messages:
+        if message.session == session:
+            if message.owner is not None:
+                found.append(f"owner {message.owner['node'] or 'nobody'}")
+            found.extend(f"{each.turn} {type(each.event).__name__}" for each in message.events)
+    return found
+
+
 def _turns(history: History) -> Iterator[str]:  # noqa: C901  (one case per promise)
     """Each message that was taken in has one beginning and one end."""
     begun: Counter[tuple[str, str]] = Counter()
@@ -169,7 +182,8 @@ def _turns(history: History) -> Iterator[str]:  # noqa: C901  (one case per prom
             yield f"turn run twice: message {id} of session {session} has begun {count} times"
     for (session, turn), left in open_turns.items():
         if left:
-            yield f"no end: turn {turn} of session {session} has {left} beginnings more than ends"
+            last = ", ".join(_last(history, session))
+            yield f"no end: turn {turn} of session {session} has {left} beginnings more than ends; last came {last}"
     for (session, turn, call), count in answered.items():
         if count > 1:
             yield f"answered twice: call {call} in turn {turn} of session {session}, {count} times"

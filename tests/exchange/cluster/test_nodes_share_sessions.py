@@ -10,8 +10,10 @@ from tests.support.cluster_world import ClusterWorld, outcomes, said, words
 from tests.support.loop import until
 from trunkline.core.agent import Approve
 from trunkline.core.events import ToolRequested, UserMessage
-from trunkline.core.faults import SessionNotFound
+from trunkline.core.faults import SessionNotFound, StoreUnavailable
 from trunkline.exchange.forking import fork
+from trunkline.exchange.live_session import LiveSession
+from trunkline.exchange.session_opening import SessionOpening
 
 pytestmark = pytest.mark.process
 
@@ -98,6 +100,31 @@ async def test_a_person_is_still_asked_after_the_owner_stopped(world: ClusterWor
         found.session.answer("t1", Approve(), "ana")
         assert outcomes(await said(found)) == ["success"]
         assert world.agents["helper"].ran["s1", "t1"] == 1
+
+
+async def test_a_session_that_was_lost_while_it_was_woken_is_not_kept_by_this_node(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world.node("a") as a:
+        live = await a.switchboard.open("helper", "s1")
+        await a.switchboard.submit(live, UserMessage("say one"))
+        await said(live)
+    async with world.node("b") as b:
+        assert b.cluster is not None
+        owned, take_up = b.cluster.owned, SessionOpening.take_up
+
+        async def lost_in_the_middle(self: SessionOpening, live: LiveSession) -> None:
+            await take_up(self, live)
+            owned.clear()
+
+        with monkeypatch.context() as patched:
+            patched.setattr(SessionOpening, "take_up", lost_in_the_middle)
+            with pytest.raises(StoreUnavailable):
+                await b.switchboard.find("s1")
+        assert b.switchboard.live("s1") is None
+        found = await b.switchboard.find("s1")
+        await b.switchboard.submit(found, UserMessage("say two"))
+        assert words(await said(found, ends=2)) == "onetwo"
 
 
 async def test_draining_a_node_moves_its_sessions_after_their_turns(world: ClusterWorld) -> None:

@@ -50,6 +50,10 @@ class SessionPlaces:
         me = self.cluster.me
         return agent.may_run(me.name) and not me.draining
 
+    def is_ours(self, session: str) -> bool:
+        """Whether a session that became ours still is, as far as we have heard."""
+        return session in self.cluster.owned
+
     async def is_free(self, session: str) -> bool:
         """Whether no living node has a session.
 

@@ -67,6 +67,11 @@ def translated() -> Iterator[None]:
     except (errors.Error, Error, OSError, TimeoutError) as error:
         told = str(error) or type(error).__name__
         raise StreamGone(f"NATS does not answer: {told.removeprefix('nats: ')}.", retryable=True) from error
+    except asyncio.CancelledError as error:
+        if task is None or task.cancelling() > before:
+            raise
+        # Nobody has cancelled us: the library has given up what it waited for, as it does with its connection.
+        raise StreamGone("NATS does not answer: the connection was lost.", retryable=True) from error
     finally:
         if task is not None and task.cancelling() > before:
             raise asyncio.CancelledError
