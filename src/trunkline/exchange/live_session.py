@@ -171,6 +171,13 @@ class LiveSession:
         """
         self.session.answer(call_id, decision, by)
 
+    def ask_again(self) -> None:
+        """See that there is a row for each question that waits: a node that had the session before may have closed it,
+        since rows have no fence. Nobody would see the question."""
+        turn = self.session.turn
+        for request in self.session.waiting:
+            self._rows.write(partial(self._ask, turn, request))
+
     async def set_mode(self, mode: Mode) -> None:
         """Change the approval mode."""
         self.session.set_mode(mode)

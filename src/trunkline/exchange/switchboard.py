@@ -91,7 +91,7 @@ class Switchboard:
         self._crowding = Crowding()
         self._sweep = IdleSweep(self._doors, lambda: self.at_work, self._let_go, lambda: self.evict_seconds)
         self._leaving: set[asyncio.Future[None]] = set()
-        self._waking = Waking(self.find, self.approvals.close_all)
+        self._waking = Waking(self.find, self._gave_up)
 
     # Opening and closing.
 
@@ -122,11 +122,14 @@ class Switchboard:
 
     async def take_over(self) -> None:
         """Wake the sessions in which something is pending and that no living node has."""
-        messages = set(await self.messages.sessions_waiting())
-        waiting = {*await self.approvals.sessions_waiting(), *messages}
+        messages, asked = set(await self.messages.sessions_waiting()), set(await self.approvals.sessions_waiting())
+        waiting = asked | messages
         waiting |= {id for id, _ in await self._tallies.uncounted()}
         ours = {live.id for live in self.at_work if not live.is_followed}
         await late_messages.take_in_all(self.messages, [live for live in self.at_work if live.id in messages & ours])
+        for awake in self.at_work:
+            if awake.id in ours - asked:
+                awake.ask_again()
         for id in await self._places.free(set(await self.session_rows.passing()) - ours):
             with suppress(Fault, OSError):
                 await self.remove(id)
@@ -437,6 +440,11 @@ class Switchboard:
             await live.abandon()
             raise StoreUnavailable(LOST, retryable=True, hint="Try again soon.")
         self._live[live.id] = live
+
+    async def _gave_up(self, session_id: str, why: str) -> None:
+        """A session cannot be woken here: nothing in it awaits an answer any more, unless another node has it."""
+        if not await self._places.is_elsewhere(session_id):
+            await self.approvals.close_all(session_id, why)
 
     def _lost(self, session_id: str) -> None:
         """It is another's than it was, or was removed: whoever wants it finds out where it is."""

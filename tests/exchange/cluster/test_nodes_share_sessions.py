@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.support.loop import until
 from trunkline.core.agent import Approve
 from trunkline.core.events import ToolRequested, UserMessage
 from trunkline.core.faults import SessionNotFound, StoreUnavailable
+from trunkline.exchange.cluster.places import SessionPlaces
 from trunkline.exchange.forking import fork
 from trunkline.exchange.live_session import LiveSession
 from trunkline.exchange.session_opening import SessionOpening
@@ -125,6 +127,52 @@ async def test_a_session_that_was_lost_while_it_was_woken_is_not_kept_by_this_no
         found = await b.switchboard.find("s1")
         await b.switchboard.submit(found, UserMessage("say two"))
         assert words(await said(found, ends=2)) == "onetwo"
+
+
+async def test_a_question_whose_row_was_closed_by_a_node_that_lost_the_session_can_be_answered(
+    world: ClusterWorld,
+) -> None:
+    async with world.nodes("a", "b") as (a, b):
+        live = await a.switchboard.open("helper", "s1")
+        await a.switchboard.submit(live, UserMessage("tool t1"))
+        await until(lambda: bool(live.session.waiting))
+        await a.switchboard.written()
+        # As a node does that was asleep while others went on.
+        await b.switchboard.approvals.close_all("s1", "It looked like that.")
+        await a.switchboard.take_over()
+        await a.switchboard.written()
+        (approval,) = await b.switchboard.approvals.found("pending")
+        await (await b.switchboard.find("s1")).decide(approval, Approve(), "ana")
+        assert outcomes(await said(live)) == ["success"]
+        await a.switchboard.take_over()
+        await a.switchboard.written()
+        assert await b.switchboard.approvals.found("pending") == []
+
+
+async def test_a_node_that_cannot_wake_a_session_closes_no_question_of_its_owner(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world.nodes("a", "b") as (a, b):
+        live = await a.switchboard.open("helper", "s1")
+        await a.switchboard.submit(live, UserMessage("tool t1"))
+        await until(lambda: bool(live.session.waiting))
+        await a.switchboard.written()
+        tried = asyncio.Event()
+
+        async def failing(session_id: str) -> LiveSession:
+            tried.set()
+            raise ValueError(session_id)
+
+        async def all_of_them(self: SessionPlaces, sessions: Iterable[str]) -> list[str]:
+            return list(sessions)
+
+        # Free when it was looked for, and another's when it is woken.
+        monkeypatch.setattr(SessionPlaces, "free", all_of_them)
+        monkeypatch.setattr(b.switchboard._waking, "_find", failing)
+        await b.switchboard.take_over()
+        await tried.wait()
+        await b.switchboard.awaited()
+        assert len(await a.switchboard.approvals.found("pending")) == 1
 
 
 async def test_draining_a_node_moves_its_sessions_after_their_turns(world: ClusterWorld) -> None:
