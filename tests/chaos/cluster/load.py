@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -108,6 +109,17 @@ class Load:
             for task in (*talking, *beside):
                 if not task.cancelled() and (error := task.exception()) is not None:
                     raise error
+
+    @asynccontextmanager
+    async def approving(self) -> AsyncIterator[None]:
+        """Have what is asked answered for the duration of the block."""
+        async with httpx.AsyncClient(headers=HEADERS, timeout=TRY_SECONDS, trust_env=False) as http:
+            task = asyncio.create_task(watching.approve(http, self.history, self.node))
+            try:
+                yield
+            finally:
+                task.cancel()
+                await asyncio.wait({task})
 
     # Talking.
 

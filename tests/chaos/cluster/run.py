@@ -84,10 +84,11 @@ async def run(
         history = load.history
         async with SessionStream.opened([server.url for server in nodes.servers]) as stream:
             history.messages = await read_stream(stream, history.clients)
-            rested = time.monotonic() + REST_SECONDS
-            while not broken and time.monotonic() < rested and _is_unfinished(history):
-                await asyncio.sleep(1)
-                history.messages = await read_stream(stream, history.clients)
+            async with load.approving():
+                rested = time.monotonic() + REST_SECONDS
+                while not broken and time.monotonic() < rested and _is_unfinished(history):
+                    await asyncio.sleep(1)
+                    history.messages = await read_stream(stream, history.clients)
         history.is_quiet = not told
         history.done = read_done(done)
         events = sum(len(message.events) for message in history.messages)
