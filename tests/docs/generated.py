@@ -43,6 +43,7 @@ from trunkline.core.fault_table import TABLE
 from trunkline.core.faults import Fault
 from trunkline.core.turns import TRANSITIONS, State
 from trunkline.models import catalog
+from trunkline.models.catalog_entry import EMBEDDING, LLM, CatalogEntry
 from trunkline.models.providers import PROVIDERS, SERVICES
 from trunkline.tools.bash import BashTool
 from trunkline.tools.bash_background import BashOutput, KillBash
@@ -386,13 +387,46 @@ def discovery_table() -> str:
 
 
 def catalog_table() -> str:
-    """The models that can be pulled."""
+    """The models that answer and that embed."""
     rows = [
-        (f"`{entry.name}`", f"{entry.size / 1e6:,.0f} MB", f"{entry.context:,}", entry.licence, entry.description)
-        for entry in catalog.entries()
-        if entry.context is not None
+        (
+            *_of_model(entry),
+            f"{entry.context:,}" if entry.context else "",
+            entry.licence,
+            ", ".join(entry.languages),
+            "yes" if entry.is_pinned else "no",
+        )
+        for entry in catalog.ENTRIES
+        if entry.kind in (LLM, EMBEDDING)
     ]
-    return table(("model", "size", "window, tokens", "licence", "what it is"), rows)
+    return table(("model", "size", "memory", "good for", "window, tokens", "licence", "languages", "run here"), rows)
+
+
+def voice_table() -> str:
+    """The models that hear, speak, and tell speech from noise."""
+    rows = [
+        (
+            f"`{entry.name}`",
+            f"`{entry.kind}`",
+            *_of_model(entry)[1:],
+            entry.description,
+            entry.licence,
+            ", ".join(entry.languages),
+            "yes" if entry.is_pinned else "no",
+        )
+        for entry in catalog.ENTRIES
+        if entry.kind not in (LLM, EMBEDDING)
+    ]
+    return table(
+        ("model", "kind", "size", "memory", "good for", "what it is", "licence", "languages", "run here"), rows
+    )
+
+
+def _of_model(entry: CatalogEntry) -> tuple[str, str, str, str]:
+    """Its name, size and memory, and what it is good for. Of what is a part of a package, the size is the package's."""
+    size = "" if entry.packaged else f"{'about ' * entry.is_about}{entry.expected / 1e6:,.0f} MB"
+    memory = f"{entry.memory / 1e6:,.0f} MB{'' if entry.measured else ', estimated'}"
+    return f"`{entry.name}`", size, memory, entry.good_for
 
 
 def slash_commands() -> str:
@@ -472,6 +506,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "providers": provider_table,
     "discovered-keys": discovery_table,
     "catalog": catalog_table,
+    "voices": voice_table,
     **{f"{service}-settings": partial(settings_table, service) for service in SERVICE_SECTIONS},
     "bridge-platforms": platform_table,
     "unit-exchange": partial(unit, "trunkline.service"),

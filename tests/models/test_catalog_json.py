@@ -11,6 +11,7 @@ from trunkline.core.faults import ConfigError
 from trunkline.core.graph.models import SamplingParams
 from trunkline.models.catalog_entry import CatalogEntry, ModelFile
 from trunkline.models.catalog_json import read_catalog
+from trunkline.models.load_options import LoadOptions
 
 
 def read(*models: Any) -> tuple[CatalogEntry, ...]:
@@ -76,6 +77,17 @@ def test_every_dialect_is_understood(record: dict[str, Any], field: str, value: 
     assert getattr(one(**record), field) == value
 
 
+def test_how_a_model_is_loaded_and_what_it_is_good_for_is_read() -> None:
+    entry = one(
+        good_for="Heroes",
+        licence="MIT",
+        languages=["en", "de"],
+        variants=[{"file": "a.gguf", "gpu_layers": 20, "threads": 4, "kv_cache_type": "q8_0"}],
+    )
+    assert entry.options == LoadOptions(gpu_layers=20, threads=4, kv_cache_type="q8_0")
+    assert (entry.good_for, entry.licence, entry.languages) == ("Heroes", "MIT", ("en", "de"))
+
+
 def test_an_engine_that_is_not_here_is_listed() -> None:
     assert one(variants=[{"engine": "sherpa-onnx", "path": "x"}]).engine == "sherpa-onnx"
 
@@ -88,6 +100,10 @@ def test_an_engine_that_is_not_here_is_listed() -> None:
         ({"variants": "x"}, "`variants` is not a list"),
         ({"variants": [{"source": "no repository"}]}, "neither `owner/repository` nor a URL"),
         ({"variants": [{"huggingface_repo": "o/r"}]}, "which `files`"),
+        ({"gpu_layers": -2}, "`gpu_layers` must be a whole number of layers"),
+        ({"threads": 0}, "`threads` must be a whole number from 1 to 256"),
+        ({"kv_cache_type": "q9"}, "`kv_cache_type` must be one of"),
+        ({"languages": [3]}, "`languages` is not a list of strings"),
         ({"files": ["../x"]}, "is not a file name"),
         ({"files": ["/etc/passwd"]}, "is not a file name"),
         ({"files": ["a"], "sha256": "short"}, "`sha256`"),

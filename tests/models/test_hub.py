@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import time
 from collections.abc import Iterator
+from email.utils import formatdate
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,8 +15,8 @@ import pytest
 
 from tests.support.hub_server import COMMIT, REPOSITORY, Hub, gguf, hub_serving
 from trunkline.core.faults import ConfigError, DownloadFailed
-from trunkline.models import catalog, catalog_pulled, discover, fetch, hub, local
-from trunkline.models.catalog_entry import CatalogEntry
+from trunkline.models import catalog, catalog_pulled, discover, fetch, fetch_http, hub, local
+from trunkline.models.catalog_entry import ENGINE_BYTES, CatalogEntry
 from trunkline.models.local import LocalModel
 from trunkline.models.providers import ModelSettings
 
@@ -166,6 +168,8 @@ async def test_a_model_comes_checked_and_is_listed(served: Hub) -> None:
     assert await pulled() == served.files[SMALL]
     (entry,) = catalog_pulled.entries(catalog.models_dir())
     assert (entry.name, entry.context) == (f"{REPOSITORY}:{SMALL}", 4096)
+    # What it needs of memory is reckoned from what its file says of it.
+    assert entry.memory == len(served.files[SMALL]) + 4096 * (2 * 2 * 2 * 64) + ENGINE_BYTES
     assert entry in catalog.entries()
     # Its name, or that of its repository, is enough from now on; nobody is asked.
     served.asked.clear()
@@ -216,6 +220,49 @@ async def test_a_file_that_changes_meanwhile_is_not_put_together_of_two(served: 
     served.hashes_told, served.cuts = False, [50_000]
     served.changed = {SMALL: gguf("other")}
     assert await pulled() == gguf("other")
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_hub_that_is_busy_is_asked_again_when_it_says(
+    served: Hub, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    waits: list[float] = []
+    real = asyncio.sleep
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        await real(0)
+
+    found = await hub.find(REPOSITORY)
+    monkeypatch.setattr("trunkline.models.fetch_http.asyncio.sleep", sleep)
+    served.cuts = [50_000]
+    served.busy = [(status, "7"), (status, formatdate(time.time() + 3600, usegmt=True))]
+    assert content(await fetch.pull(found.entry)) == served.files[SMALL]
+    asked = [seconds for seconds in waits if seconds > 1]
+    assert 7 <= asked[0] <= 9
+    assert asked[1] == fetch_http.MAX_WAIT_SECONDS
+    # Nothing of what had come was lost by it.
+    assert served.ranges == [None, None, None, "bytes=50000-"]
+
+
+@pytest.mark.parametrize("more", [-10_000, 10_000])
+async def test_a_file_of_another_size_than_the_hub_says_is_refused(served: Hub, more: int) -> None:
+    served.wrong_size = len(served.files[SMALL]) + more
+    reason = r"longer than \d+ bytes" if more < 0 else r"ended after \d+ of \d+ bytes"
+    with pytest.raises(DownloadFailed, match=reason):
+        await pulled()
+    assert catalog.path(catalog.find(REPOSITORY)) is None
+
+
+async def test_a_small_file_is_checked_against_the_number_that_git_has_for_it(served: Hub) -> None:
+    served.files = {"onnx/model.onnx": b"m" * 1000, "tokenizer.json": b"{}"}
+    served.blobs = {"tokenizer.json": "0" * 40}
+    found = await hub.find(REPOSITORY)
+    with pytest.raises(DownloadFailed, match=r"`tokenizer\.json` has the number \w{40} in Git, not 0{40}"):
+        await fetch.pull(found.entry)
+    served.blobs = {}
+    path = Path(await fetch.pull(found.entry))
+    assert (path.parent.parent / "tokenizer.json").read_bytes() == b"{}"
 
 
 async def test_bytes_that_have_another_hash_are_not_kept(served: Hub) -> None:
@@ -324,4 +371,5 @@ def test_a_path_that_looks_like_a_name_is_a_path(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "mine").write_bytes(gguf("mine"))
-    assert local._find("models/mine") == ("models/mine", 4096)
+    path, entry = local._find("models/mine")
+    assert (path, entry.context) == ("models/mine", 4096)

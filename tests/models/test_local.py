@@ -10,11 +10,13 @@ from unittest import mock
 
 import pytest
 
+from trunkline.base.config import user_file
 from trunkline.base.extras import install_hint
+from trunkline.base.vocabulary import LEAST_WINDOW
 from trunkline.core.faults import ConfigError, ProviderError, TooLong
-from trunkline.models import installed, local_gguf
+from trunkline.models import catalog, installed, local_gguf
 from trunkline.models.llama import Llama
-from trunkline.models.llama_server import LEAST_WINDOW
+from trunkline.models.load_options import LoadOptions
 from trunkline.models.local import LocalModel
 from trunkline.models.providers import ModelSettings
 
@@ -110,6 +112,33 @@ def test_a_count_that_would_end_the_process_is_an_error(tmp_path: Path, key: str
 def test_weights_that_claim_a_window_of_one_token_do_not_end_the_process(tmp_path: Path) -> None:
     path = gguf_file(tmp_path / "a.gguf", ("llama.context_length", 4, struct.pack("<I", 1)))
     assert LocalModel(settings(str(path))).context_window == LEAST_WINDOW
+
+
+def test_what_is_said_of_a_model_goes_before_what_is_said_of_all_local_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(gguf_file(tmp_path / "a.gguf", ("llama.context_length", 4, struct.pack("<I", 4096))))
+    assert LocalModel(settings(path, n_ctx=1024)).context_window == 1024
+    configured = Path(user_file())
+    configured.parent.mkdir(parents=True, exist_ok=True)
+    configured.write_text(f'[models."{path}"]\ncontext = 512\nkv_cache_type = "q8_0"\n', encoding="utf-8")
+    model = LocalModel(settings(path, n_ctx=1024))
+    assert model.context_window == 512
+    assert model._options == LoadOptions(context=512, kv_cache_type="q8_0")
+    monkeypatch.setenv("TRUNKLINE_MODELS_CONTEXT", "255")
+    with pytest.raises(ConfigError, match="TRUNKLINE_MODELS_CONTEXT: must be a whole number of tokens from 256"):
+        LocalModel(settings(path))
+
+
+def test_what_a_token_of_the_window_takes_is_reckoned_from_the_file(tmp_path: Path) -> None:
+    numbers = {"block_count": 30, "context_length": 8192, "embedding_length": 576, "attention.head_count": 9}
+    members = [(f"llama.{name}", 4, struct.pack("<I", number)) for name, number in numbers.items()]
+    path = str(gguf_file(tmp_path / "a.gguf", *members))
+    assert local_gguf.facts(path) == local_gguf.GgufFacts(8192, 30, 2 * 30 * 9 * 64 * 2)
+    fewer = ("llama.attention.head_count_kv", 4, struct.pack("<I", 3))
+    path = str(gguf_file(tmp_path / "b.gguf", *members, fewer))
+    assert local_gguf.facts(path).kv_bytes == catalog.find("smollm2-135m").kv_bytes
+    assert local_gguf.facts(str(gguf_file(tmp_path / "c.gguf", *members[:2]))).kv_bytes is None
 
 
 def test_the_window_is_read_from_the_file(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import sha256
+from hashlib import sha1, sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -26,10 +26,18 @@ COMMIT = "c0ffee" + "0" * 34
 
 
 def gguf(seed: str, size: int = 200_000, window: int = 4096) -> bytes:
-    """Bytes that begin like a model with that window."""
-    key = b"llama.context_length"
-    head = b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", len(key)) + key + struct.pack("<II", 4, window)
+    """Bytes that begin like a model with that window, of two layers with four heads of 16 numbers."""
+    numbers = {"context_length": window, "block_count": 2, "embedding_length": 64, "attention.head_count": 4}
+    head = b"GGUF" + struct.pack("<IQQ", 3, 0, len(numbers))
+    for name, number in numbers.items():
+        key = f"llama.{name}".encode()
+        head += struct.pack("<Q", len(key)) + key + struct.pack("<II", 4, number)
     return head + random.Random(seed).randbytes(size - len(head))
+
+
+def git_blob(data: bytes) -> str:
+    """The number that Git has for the contents of a file."""
+    return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 class Hub:
@@ -42,10 +50,16 @@ class Hub:
         self.card: dict[str, Any] = {"cardData": {"license": "apache-2.0"}, "pipeline_tag": "text-generation"}
         #: Files that are kept as Git keeps them, without a hash.
         self.plain: set[str] = {"README.md", "tokenizer.json"}
+        #: Numbers of such files that are told instead of those that Git has for them.
+        self.blobs: dict[str, str] = {}
         #: Whether the API and the headers tell hashes.
         self.hashes_told = True
         #: A hash that is told instead of the right one.
         self.wrong_hash = ""
+        #: A size that is told instead of the right one.
+        self.wrong_size = 0
+        #: What the next requests for a large file are answered with instead: a status, and when to come back.
+        self.busy: list[tuple[int, str]] = []
         #: The token that is demanded; for the files alone, if everybody may see that they are there.
         self.token = ""
         self.gated = False
@@ -70,7 +84,7 @@ class Hub:
         for name, data in self.files.items():
             record: dict[str, Any] = {"rfilename": name, "size": len(data), "blobId": "0" * 40}
             if name not in self.plain:
-                record["lfs"] = {"size": len(data), "pointerSize": 130} | (
+                record["lfs"] = {"size": self.wrong_size or len(data), "pointerSize": 130} | (
                     {"sha256": self.digest(name)} if self.hashes_told else {}
                 )
             siblings.append(record)
@@ -116,7 +130,7 @@ class _Front(_Handler):
         elif (name := self._file(path)) is None:
             self.answer(404, b'{"error": "Repository not found"}')
         elif name in hub.plain:
-            self.answer(200, hub.files[name], etag='"0123"')
+            self.answer(200, hub.files[name], etag=f'"{hub.blobs.get(name) or git_blob(hub.files[name])}"')
         else:
             told = {"location": f"{hub.files_url}/{name}?signature=abc", "x_linked_size": str(len(hub.files[name]))}
             if hub.hashes_told:
@@ -139,6 +153,10 @@ class _Files(_Handler):
 
     def do_GET(self) -> None:
         hub, name = self.hub, self.noted("files")[1:]
+        if hub.busy and self.command == "GET":
+            status, after = hub.busy.pop(0)
+            self.answer(status, b"", retry_after=after)
+            return
         if self.command == "GET":
             assert hub.go_on.wait(PATIENCE_SECONDS)
         data = hub.files[name]

@@ -14,7 +14,18 @@ from typing import Any, TypeAlias
 
 from trunkline.base.config_narrowing import Narrowing, fewer, joined, less, only_off, stricter, unless_said, within
 from trunkline.base.values import Value
-from trunkline.base.vocabulary import DEFAULT_ALLOW, EFFORTS, MODES, SANDBOX_MODES, STRICTEST_FIRST
+from trunkline.base.vocabulary import (
+    DEFAULT_ALLOW,
+    EFFORTS,
+    KV_CACHE_TYPES,
+    LEAST_WINDOW,
+    MODES,
+    MOST_GPU_LAYERS,
+    MOST_THREADS,
+    MOST_WINDOW,
+    SANDBOX_MODES,
+    STRICTEST_FIRST,
+)
 
 ANY = "*"
 #: When hooks are run.
@@ -141,6 +152,11 @@ def _is_version(part: str) -> bool:
     return part[:1] == "v" and part[1:].removesuffix("beta").removesuffix("alpha").isdecimal()
 
 
+def whole_number(least: int, most: int, what: str = "a whole number") -> Kind:
+    """A whole number within bounds."""
+    return Kind(f"{what} from {least} to {most}", lambda value: _is_int(value) and least <= value <= most)
+
+
 TEXT = Kind("a string", lambda value: isinstance(value, str))
 SWITCH = Kind("true or false", lambda value: isinstance(value, bool))
 #: From 1 on.
@@ -200,6 +216,13 @@ _COMPAT: Schema = {
     "openai_api_mode": ANYTHING.narrowing(unless_said(lambda mode: mode in ("responses", "chat_completions"))),
     ANY: ANYTHING,
 }
+#: How a model of this machine is loaded. A workspace knows nothing of the machine: none of it is for projects.
+LOADING: dict[str, Kind] = {
+    "gpu_layers": whole_number(-1, MOST_GPU_LAYERS, "a whole number of layers, -1 for all,"),
+    "threads": whole_number(1, MOST_THREADS),
+    "context": whole_number(LEAST_WINDOW, MOST_WINDOW, "a whole number of tokens"),
+    "kv_cache_type": one_of(*KV_CACHE_TYPES),
+}
 #: What an agent is told.
 _BEHAVING: dict[str, Kind | Schema] = {
     "provider": TEXT,
@@ -257,6 +280,7 @@ SCHEMA: Schema = {
     "lsp": {ANY: WholeTable({"command": ANYTHING, "extensions": TEXTS, "root": TEXT, "enabled": SWITCH})},
     "session": {"enabled": SWITCH.narrowing(only_off)},
     "compact": {"enabled": SWITCH, "context_window": COUNT, "threshold_pct": PERCENT},
+    "models": {ANY: dict(LOADING)},
     "prices": {ANY: WholeTable(dict.fromkeys(("input", "output", "cache_read", "cache_write"), PRICE))},
     # Each reader of those knows their keys.
     **{section: {ANY: ANYTHING} for section in OTHERS},

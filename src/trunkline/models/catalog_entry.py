@@ -8,6 +8,7 @@ from typing import Final
 
 from trunkline.base.values import Value
 from trunkline.core.graph.models import SamplingParams
+from trunkline.models.load_options import NOTHING, LoadOptions
 
 #: What models are for. A catalog of somebody else's may have more kinds.
 LLM: Final = "llm"
@@ -23,6 +24,11 @@ OPENAI: Final = "openai"
 
 #: What an ONNX model for texts has beside it.
 TOKENIZER: Final = "tokenizer.json"
+
+#: The window that memory is reckoned for, in tokens: what a model gets that was made for as many, or more.
+USUAL_WINDOW: Final = 8192
+#: What an engine needs besides the model: its libraries, and room to compute in.
+ENGINE_BYTES: Final = 100_000_000
 
 
 def is_file_name(name: str) -> bool:
@@ -145,6 +151,18 @@ class CatalogEntry(Value):
     tool_call_format: str = ""
     sampling: SamplingParams | None = None
     """How it samples where nobody says otherwise."""
+    good_for: str = ""
+    """In a few words, for somebody who chooses one."""
+    languages: tuple[str, ...] = ()
+    """That it knows well, by their codes (ISO 639-1), as far as its makers say, and the engine here uses them."""
+    about: int = 0
+    """Bytes on disk, rounded, of one whose files nobody has pinned: until it is here, only its hub knows them."""
+    kv_bytes: int = 0
+    """Of memory that each token of a language model's window takes, with 16 bits a number."""
+    measured: int = 0
+    """Bytes of memory that it was seen to take; 0: nobody has looked."""
+    options: LoadOptions = NOTHING
+    """How it is to be loaded, as its entry says."""
 
     @property
     def repository(self) -> str:
@@ -162,6 +180,32 @@ class CatalogEntry(Value):
     def size(self) -> int:
         """Bytes on disk."""
         return self.packaged.size() if self.packaged is not None else sum(file.size for file in self.files)
+
+    @property
+    def expected(self) -> int:
+        """Bytes on disk; rounded (`is_about`) where nobody knows better yet, and 0 where nobody knows anything."""
+        return self.size or self.about
+
+    @property
+    def is_about(self) -> bool:
+        """Whether `expected` is rounded."""
+        return not self.size and bool(self.about)
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether it was settled here what its files are. Of all others their hub says it, when they are fetched."""
+        return bool(self.packaged) or (bool(self.files) and all(file.parts for file in self.files))
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory that it needs, with one conversation: as measured, else its files, the numbers that are kept
+        of a window of `USUAL_WINDOW` tokens, and `ENGINE_BYTES`. 0: nobody can tell."""
+        if self.measured or not self.expected:
+            return self.measured
+        if self.kind == LLM and not self.kv_bytes:
+            return 0
+        window = min(self.context or USUAL_WINDOW, USUAL_WINDOW)
+        return self.expected + window * self.kv_bytes + ENGINE_BYTES
 
     @property
     def download(self) -> int:

@@ -13,8 +13,9 @@ Three dialects of it are about, and all are read: `purpose` or `type`; what belo
 entry itself; `files` or `file`, `huggingface_repo` or `source` (which may be an address, too), `local_path` as a folder
 or as a file, and the older `path`. Of the variants the first that can run here counts. Unknown keys are ignored.
 
-Ours are `engine: openai` with its `url` or `urls`, `model`, `api_key_env` and `max_concurrent`, and `sha256`: one per
-file, or one for the file.
+Ours are `engine: openai` with its `url` or `urls`, `model`, `api_key_env` and `max_concurrent`, `sha256`: one per file,
+or one for the file; `gpu_layers`, `threads` and `kv_cache_type`, as in the configuration; and for people `description`,
+`good_for`, `licence` and `languages`.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from trunkline.base import jsontext
+from trunkline.base.config_schema import LOADING
 from trunkline.base.regular import read_regular
 from trunkline.core.faults import ConfigError
 from trunkline.core.graph.models import SamplingParams
 from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, ONNX, OPENAI, CatalogEntry, ModelFile, is_file_name
 from trunkline.models.endpoint import SHOWN_CHARS, endpoint, without_secrets
 from trunkline.models.hub import REPOSITORY
+from trunkline.models.load_options import LoadOptions
 
 FILE = "models.json"
 #: A thousand models are a few hundred KiB.
@@ -106,6 +109,11 @@ def _entry(record: Any) -> CatalogEntry:
         kind=_KINDS.get(kind.lower(), kind.lower()),
         engine=_engine(variant),
         audience=_text(record, "audience"),
+        description=_text(record, "description"),
+        good_for=_text(record, "good_for"),
+        licence=_text(record, "licence") or _text(record, "license"),
+        languages=_texts(record, "languages"),
+        options=_options(variant),
         tool_call_format=_text(variant, "tool_call_format"),
         context=_count(variant, "context_size") or None,
         sampling=_sampling(record.get("default_sampling")),
@@ -156,6 +164,19 @@ def _check_addresses(urls: tuple[str, ...]) -> None:
             endpoint(url, "")
         except ConfigError:
             raise _Wrong(f"`{without_secrets(url)[:SHOWN_CHARS]}` is not the `url` of a server") from None
+
+
+def _options(variant: Mapping[str, Any]) -> LoadOptions:
+    """How it is to be loaded. Its window is `context_size`."""
+    said: dict[str, Any] = {}
+    for key in ("gpu_layers", "threads", "kv_cache_type"):
+        value = variant.get(key)
+        if value is None:
+            continue
+        if (problem := LOADING[key].problem(value)) is not None:
+            raise _Wrong(f"`{key}` {problem}")
+        said[key] = value
+    return LoadOptions(**said)
 
 
 def _engine(variant: Mapping[str, Any]) -> str:

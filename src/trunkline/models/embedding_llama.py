@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Self
 
+from trunkline.base.vocabulary import LEAST_WINDOW
 from trunkline.core.faults import ProviderError
 from trunkline.models.engines import Vector, fingerprint
-from trunkline.models.llama_server import EMBEDDED_TOKENS, LEAST_WINDOW, LlamaServer
+from trunkline.models.llama_server import EMBEDDED_TOKENS, LlamaServer
+from trunkline.models.load_options import NOTHING, LoadOptions
 
 #: Texts at once: between two such groups others have their turn.
 BATCH = 16
@@ -23,26 +25,36 @@ class LlamaEmbedding:
         self.name = name
         self.fingerprint = ""
         self.dimensions = 0
+        self.used = server.used
         self._server: LlamaServer | None = server
         self._busy = asyncio.Lock()
 
     @classmethod
-    async def load(cls, name: str, path: str, *, window: int | None = None, threads: int | None = None) -> Self:
+    async def load(
+        cls,
+        name: str,
+        path: str,
+        *,
+        window: int | None = None,
+        threads: int | None = None,
+        options: LoadOptions = NOTHING,
+    ) -> Self:
         """Load a model, and see how long its vectors are. `window`: the longest text, in tokens.
 
         Raises:
             ProviderError: it cannot be loaded, or gives no vectors.
         """
-        window = max(LEAST_WINDOW, min(window or EMBEDDED_TOKENS, EMBEDDED_TOKENS))
+        window = max(LEAST_WINDOW, min(options.context or window or EMBEDDED_TOKENS, EMBEDDED_TOKENS))
+        options = options.replace(threads=options.threads or threads)
         try:
-            return await cls._load(name, path, window, threads, mean=False)
+            return await cls._load(name, path, window, options, mean=False)
         except ProviderError:
             # A file that does not say how a text's vector is made of its tokens' leaves it to us: their mean.
-            return await cls._load(name, path, window, threads, mean=True)
+            return await cls._load(name, path, window, options, mean=True)
 
     @classmethod
-    async def _load(cls, name: str, path: str, window: int, threads: int | None, *, mean: bool) -> Self:
-        engine = cls(name, await asyncio.to_thread(_server, path, window, threads, mean))
+    async def _load(cls, name: str, path: str, window: int, options: LoadOptions, *, mean: bool) -> Self:
+        engine = cls(name, await asyncio.to_thread(_server, path, window, options, mean))
         try:
             (vector,) = await engine.embed(["a"])
         except BaseException:
@@ -71,8 +83,8 @@ class LlamaEmbedding:
             await asyncio.to_thread(holder.clear)
 
 
-def _server(path: str, window: int, threads: int | None, mean: bool) -> LlamaServer:
-    return LlamaServer(path, window, 1, threads=threads, embedding=True, mean=mean)
+def _server(path: str, window: int, options: LoadOptions, mean: bool) -> LlamaServer:
+    return LlamaServer(path, window, 1, embedding=True, mean=mean, options=options)
 
 
 def _embedded(server: LlamaServer, texts: list[str]) -> list[Vector]:

@@ -16,12 +16,15 @@ from trunkline.models.catalog_entry import TOKENIZER
 from trunkline.models.engines import Vector, fingerprint
 from trunkline.models.installed import no_engine
 from trunkline.models.llama_server import default_threads
+from trunkline.models.load_options import CPU, LoadedAs
 from trunkline.models.onnx import session_options
 
 #: What the model was made for. The rest of a longer text does not count.
 MAX_TOKENS = 256
 #: What is looked at of a text at all: no text of this length has fewer tokens than that.
 MAX_CHARS = 16 * 1024
+#: The types of vectors.
+_NUMBERS = ("tensor(float)", "tensor(float16)")
 #: Texts at once: more is not quicker, and between two such groups others have their turn.
 BATCH = 32
 
@@ -29,10 +32,13 @@ BATCH = 32
 class OnnxEmbedding:
     """An `EmbeddingEngine`. `load` makes one."""
 
-    def __init__(self, name: str, session: Any, tokenizer: Any, fingerprint: str) -> None:
+    def __init__(self, name: str, session: Any, tokenizer: Any, fingerprint: str, threads: int = 0) -> None:
         self.name = name
         self.fingerprint = fingerprint
-        self.dimensions = int(session.get_outputs()[0].shape[-1])
+        self.used = LoadedAs(threads=threads, device=CPU)
+        states = _states(session)
+        self.dimensions = int(states.shape[-1])
+        self._output = states.name
         self._inputs = [each.name for each in session.get_inputs()]
         self._session = session
         self._tokenizer = tokenizer
@@ -45,8 +51,9 @@ class OnnxEmbedding:
         Raises:
             ProviderError: it cannot be loaded.
         """
-        session, tokenizer = await asyncio.to_thread(_load, path, threads or default_threads())
-        return cls(name, session, tokenizer, fingerprint(path, _tokenizer(path)))
+        threads = threads or default_threads()
+        session, tokenizer = await asyncio.to_thread(_load, path, threads)
+        return cls(name, session, tokenizer, fingerprint(path, _tokenizer(path)), threads)
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """One vector of length 1 per text."""
@@ -72,7 +79,7 @@ class OnnxEmbedding:
         tokens = np.array([each.ids for each in encoded], np.int64)
         mask = np.array([each.attention_mask for each in encoded], np.int64)
         given = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(tokens)}
-        (states, *_) = session.run(None, {name: given[name] for name in self._inputs})
+        (states,) = session.run([self._output], {name: given[name] for name in self._inputs})
         means = (states * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
         return list((means / np.linalg.norm(means, axis=1, keepdims=True)).astype(np.float32))
 
@@ -80,6 +87,18 @@ class OnnxEmbedding:
         """Free the memory, after what is going on. Idempotent."""
         async with self._busy:
             self._session = None
+
+
+def _states(session: Any) -> Any:
+    """What a model tells of each token: numbers for each text, token and dimension. Some tell other things first.
+
+    Raises:
+        ProviderError: it tells nothing of the kind.
+    """
+    for output in session.get_outputs():
+        if output.type in _NUMBERS and len(output.shape) == 3 and isinstance(output.shape[-1], int):
+            return output
+    raise ProviderError("The model returns no vectors: is it an embedding model?")
 
 
 def _tokenizer(path: str) -> str:

@@ -20,6 +20,9 @@ Report = Callable[[str, int, int], None]
 #: Room on the disk beyond the model itself: a wheel that is being read, and some air.
 SPARE_BYTES = 256 * 1024 * 1024
 
+#: Of the number that Git has for a file.
+BLOB_DIGITS = 40
+
 #: What is copied or hashed at once.
 CHUNK_BYTES = 1024 * 1024
 
@@ -104,6 +107,17 @@ def sha256(path: str) -> str:
     from hashlib import sha256
 
     digest = sha256()
+    with open(path, "rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def git_blob(path: str) -> str:
+    """The number that Git has for the contents of a file."""
+    from hashlib import sha1
+
+    digest = sha1(b"blob %d\0" % os.path.getsize(path), usedforsecurity=False)
     with open(path, "rb") as file:
         while chunk := file.read(CHUNK_BYTES):
             digest.update(chunk)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from trunkline.base import http
 from trunkline.models.fetch_index import ACCEPT, IndexSettings
+from trunkline.models.http_errors import retry_after
 
 if TYPE_CHECKING:
     import ssl
@@ -44,6 +45,8 @@ MAX_VERSION_CHARS = 1024
 R = TypeVar("R")
 
 _SHA256 = re.compile(r'"?([0-9a-f]{64})"?')
+#: The number that Git has for a file.
+_BLOB = re.compile(r'"?([0-9a-f]{40})"?')
 
 #: Called with the number of bytes that are there.
 Arrived = Callable[[int], None]
@@ -135,7 +138,8 @@ def _found_at(response: httpx.Response, asked: str) -> str:
 
 
 async def offered(client: httpx.AsyncClient, url: str, headers: Mapping[str, str] = {}) -> tuple[int, str]:
-    """The size of a file, and its SHA-256 where the server tells it, else an empty text.
+    """The size of a file, and its SHA-256 where the server tells it. Of a small file a hub tells the number that Git
+    has for it, with 40 digits; of others nothing is told, which is an empty text.
 
     Raises:
         Broken: it is not offered, or nobody says how long it is.
@@ -153,7 +157,8 @@ async def _offered(client: httpx.AsyncClient, url: str, headers: Mapping[str, st
     size = told.get("x-linked-size") or told.get("content-length", "")
     if not (size.isascii() and size.isdecimal()):
         raise RequestFailed("the server does not say how long the file is")
-    digest = _SHA256.fullmatch(told.get("x-linked-etag", ""))
+    linked = told.get("x-linked-etag", "")
+    digest = _SHA256.fullmatch(linked) or _BLOB.fullmatch(linked or told.get("etag", ""))
     return int(size), digest[1] if digest else ""
 
 
@@ -274,11 +279,10 @@ def _refused(response: httpx.Response) -> RequestFailed:
     status = response.status_code
     passing = status in (408, 425, 429) or status >= 500
     words = {404: "not there", 401: "user or password is missing or wrong", 403: "not allowed"}.get(status, "")
-    after = response.headers.get("retry-after", "")
     return RequestFailed(
         f"HTTP status {status}{', ' * bool(words)}{words}",
         attempts=REFUSED_ATTEMPTS if passing else 1,
-        seconds=float(after) if after.isdecimal() else None,
+        seconds=retry_after(response.headers),
         status=status,
     )
 

@@ -28,6 +28,8 @@ class SourceFetch:
         self.given = given
         self.listed = listed
         self.headers = hub.headers(entry)
+        # Of small files of a hub, which have no SHA-256 there: the number that Git has for each.
+        self.blobs: dict[str, str] = {}
         # Bytes of the files that are done with.
         self.fetched = 0
 
@@ -62,6 +64,10 @@ class SourceFetch:
             length, digest = await fetch_http.offered(client, url, self.headers)
         except RequestFailed as error:
             raise self._broken(error, url) from None
+        if len(digest) == fetch_files.BLOB_DIGITS:
+            if self.entry.repository:
+                self.blobs[file.name] = digest
+            digest = ""
         return file.replace(length=length, sha256=file.sha256 or digest)
 
     async def _fetched(self, client: httpx.AsyncClient, file: ModelFile) -> ModelFile:
@@ -97,6 +103,14 @@ class SourceFetch:
         except RequestFailed as error:
             raise self._broken(error, url) from None
         self.report("checking", before + file.length, total)
+        blob = self.blobs.get(file.name)
+        if blob is not None and (found := await in_thread(fetch_files.git_blob, path)) != blob:
+            os.remove(path)
+            raise DownloadFailed(
+                f"`{self.entry.name}`: what came for `{file.name}` has the number {found} in Git, not {blob}; "
+                "it was deleted.",
+                hint="Try again.",
+            )
         digest = await in_thread(fetch_files.sha256, path)
         if file.sha256 not in ("", digest):
             os.remove(path)
@@ -109,9 +123,11 @@ class SourceFetch:
 
     def _read(self, entry: CatalogEntry) -> CatalogEntry:
         """An entry with what its file says of itself, where nobody else did."""
-        if entry.context is not None or not entry.files[0].name.endswith(".gguf"):
+        if not entry.files[0].name.endswith(".gguf"):
             return entry
         try:
-            return entry.replace(context=local_gguf.context_length(os.path.join(self.stage, entry.files[0].name)))
+            facts = local_gguf.facts(os.path.join(self.stage, entry.files[0].name))
         except (OSError, ValueError):
             return entry
+        context = entry.context if entry.context is not None else facts.context
+        return entry.replace(context=context, kv_bytes=entry.kv_bytes or facts.kv_bytes or 0)

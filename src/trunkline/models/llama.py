@@ -23,15 +23,17 @@ from trunkline.models import speed
 from trunkline.models.engines import Slot, cost
 from trunkline.models.llama_server import LlamaServer
 from trunkline.models.llama_slots import SlotPool
+from trunkline.models.load_options import NOTHING, LoadOptions
 from trunkline.models.overflow import PromptTooLong, is_too_long, too_long
 
 #: What every request asks for. A piece for each batch of the prompt: in answer to it the request can be given up.
 _ALWAYS = {
     "stream": True,
     "stream_options": {"include_usage": True},
-    "cache_prompt": True,
     "return_progress": True,
 }
+#: What a request asks for that says nothing else: what was read before is not read again.
+_USUALLY = {"cache_prompt": True}
 
 #: Those of this process that are loaded.
 _loaded: WeakSet[Llama] = WeakSet()
@@ -54,6 +56,8 @@ class Llama:
     def __init__(self, name: str, server: LlamaServer, *, window: int, places: int = 1, reserve: int = 0) -> None:
         self.name = name
         self.window = window
+        self.used = server.used
+        """How it was loaded."""
         self._reserve = reserve
         self._server: LlamaServer | None = server
         self._places = SlotPool(places)
@@ -63,14 +67,22 @@ class Llama:
 
     @classmethod
     async def load(
-        cls, name: str, path: str, *, window: int, places: int = 1, threads: int | None = None, reserve: int = 0
+        cls,
+        name: str,
+        path: str,
+        *,
+        window: int,
+        places: int = 1,
+        threads: int | None = None,
+        reserve: int = 0,
+        options: LoadOptions = NOTHING,
     ) -> Llama:
         """Load a model.
 
         Raises:
             ProviderError: it cannot be loaded.
         """
-        server = await asyncio.to_thread(LlamaServer, path, window, places, threads=threads)
+        server = await asyncio.to_thread(LlamaServer, path, window, places, threads=threads, options=options)
         return cls(name, server, window=window, places=places, reserve=reserve)
 
     @property
@@ -86,7 +98,7 @@ class Llama:
             PromptTooLong: less may fit. Always before the first piece with text.
             ProviderError: it did not work, or was unloaded.
         """
-        run = await self._begin({**body, **_ALWAYS}, slot)
+        run = await self._begin({**_USUALLY, **body, **_ALWAYS}, slot)
         finished = False
         try:
             while (piece := await run.pieces.get()) is not None:

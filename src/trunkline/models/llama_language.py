@@ -9,11 +9,12 @@ from contextlib import aclosing
 from math import log
 from typing import Any
 
+from trunkline.base.vocabulary import LEAST_WINDOW
 from trunkline.core.faults import ProviderError
 from trunkline.core.graph.models import SamplingParams
 from trunkline.models.engines import Piece, Prompt, Slot, cost, high_water
 from trunkline.models.llama import Llama
-from trunkline.models.llama_server import LEAST_WINDOW
+from trunkline.models.load_options import NOTHING, LoadOptions
 
 #: Conversations at once: each costs memory for a whole window, and on few cores all of them get slower.
 MIN_PLACES, MAX_PLACES = 2, 4
@@ -35,6 +36,7 @@ class LlamaLanguage:
         self.context_size = llama.window
         self.tool_call_format = tool_call_format
         self.default_sampling = default_sampling
+        self.used = llama.used
         self._llama = llama
 
     @classmethod
@@ -48,16 +50,19 @@ class LlamaLanguage:
         default_sampling: SamplingParams | None = None,
         places: int | None = None,
         threads: int | None = None,
+        options: LoadOptions = NOTHING,
     ) -> LlamaLanguage:
-        """Load a model. `window`: tokens of each conversation.
+        """Load a model. `window`: tokens of each conversation, unless the options say it.
 
         Raises:
             ProviderError: it cannot be loaded.
         """
         places = places or max(MIN_PLACES, min(os.cpu_count() or 1, MAX_PLACES))
-        window = max(window, LEAST_WINDOW)
+        window = max(options.context or window, LEAST_WINDOW)
         reserve = window - high_water(window)
-        llama = await Llama.load(name, path, window=window, places=places, threads=threads, reserve=reserve)
+        llama = await Llama.load(
+            name, path, window=window, places=places, threads=threads, reserve=reserve, options=options
+        )
         return cls(llama, tool_call_format, default_sampling)
 
     @property

@@ -6,14 +6,20 @@ loopback interface at a port of the system's choice, and without a key that nobo
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping
+from http.client import HTTPConnection, HTTPException
 from typing import Any
+from urllib.parse import urlsplit
 
+from trunkline.base.vocabulary import MOST_GPU_LAYERS
 from trunkline.core.faults import ProviderError
+from trunkline.models import local_gguf
 from trunkline.models.installed import no_engine
+from trunkline.models.load_options import CPU, NOTHING, LoadedAs, LoadOptions
 
-#: The package.
+logger = logging.getLogger(__name__)
 
 #: Called with each piece of an answer; True ends it.
 Take = Callable[[dict[str, Any]], bool]
@@ -26,21 +32,22 @@ BATCH_TOKENS = 64
 CACHE_MIB, SHARED_CACHE_MIB = 256, 512
 #: The longest text that is embedded, in tokens. Those models read a text at once, or not at all.
 EMBEDDED_TOKENS = 512
-#: The engine makes no smaller window, and is ended by the system if it is told to make one of a single token.
-LEAST_WINDOW = 256
-#: No model was made for more; memory for a window is taken at once.
-MOST_WINDOW = 1 << 24
-#: More than any machine has cores; where the system makes no more threads, it ends the process.
-MOST_THREADS = 256
 #: More threads than this wait for each other more than they compute.
 MAX_THREADS = 8
+#: What the engine keeps of what it has read in, if nobody says otherwise.
+USUAL_KV_CACHE_TYPE = "f16"
+#: How long the engine may take to say how it was set up; it knows it by heart.
+PROPS_SECONDS = 10.0
+#: The longest of these answers that is read: a template for messages is most of it.
+MAX_PROPS_BYTES = 4 * 1024 * 1024
 
 
 class LlamaServer:
     """A model that is loaded.
 
     `window`: tokens of each conversation; `places`: conversations at once. With `embedding` the model gives vectors;
-    with `mean`, too, the vector of a text is the mean of its tokens', whatever the file says.
+    with `mean`, too, the vector of a text is the mean of its tokens', whatever the file says. `options` say how it is
+    loaded; of them, `context` is the caller's business, and `threads` goes before the caller's.
     """
 
     def __init__(
@@ -52,6 +59,7 @@ class LlamaServer:
         threads: int | None = None,
         embedding: bool = False,
         mean: bool = False,
+        options: LoadOptions = NOTHING,
     ) -> None:
         """Load it, which takes from half a second to many.
 
@@ -62,7 +70,13 @@ class LlamaServer:
             import xllamacpp  # type: ignore[import-untyped]  # it has no stubs
         except ImportError:
             raise ProviderError(no_engine("local")) from None
-        params = _parameters(path, threads or default_threads())
+        threads = options.threads or threads or default_threads()
+        params = _parameters(path, threads)
+        card = _card(path, options)
+        if options.gpu_layers is not None:
+            params.n_gpu_layers = options.gpu_layers if options.gpu_layers >= 0 else MOST_GPU_LAYERS
+        if options.kv_cache_type:
+            params.cache_type_k = params.cache_type_v = _kv_cache_type(options.kv_cache_type)
         # The window is divided by the number of places.
         params.n_parallel = places
         params.n_ctx = window * places
@@ -78,10 +92,18 @@ class LlamaServer:
         except RuntimeError:
             # The engine's own words name the path on this machine, which is nothing for others to know.
             raise ProviderError(
-                f"`{os.path.basename(path)}` cannot be loaded.", hint="Is it a whole GGUF file of a model?"
+                f"`{os.path.basename(path)}` cannot be loaded.", hint=_why_not(options, params.n_ctx)
             ) from None
         # A server whose loop has not begun yet never ends when it is taken down. This waits for the loop.
         self._server.handle_metrics()
+        self.used = LoadedAs(
+            gpu_layers=_gpu_layers(path, options) if card else 0,
+            threads=threads,
+            context=_context(self._server.listening_address, params.api_keys[0]) or window,
+            kv_cache_type="" if embedding else options.kv_cache_type or USUAL_KV_CACHE_TYPE,
+            device=card or CPU,
+        )
+        """How it was loaded: as the engine tells it, or was told."""
 
     def chat(self, request: Mapping[str, Any], take: Take) -> None:
         """Answer, piece by piece. The pieces are those of OpenAI's streams; a failure is a piece with an `error`.
@@ -112,6 +134,77 @@ def _parameters(path: str, threads: int) -> Any:
     params.n_threads_http = 1
     params.endpoint_metrics = True
     return params
+
+
+def _kv_cache_type(name: str) -> Any:
+    import xllamacpp
+
+    return getattr(xllamacpp.ggml_type, f"GGML_TYPE_{name.upper()}")
+
+
+def _card(path: str, options: LoadOptions) -> str:
+    """The graphics card that layers of a model go to; empty if none do, which is said if somebody asked for it."""
+    if options.gpu_layers == 0:
+        return ""
+    import xllamacpp
+
+    cpu = xllamacpp.ggml_backend_dev_type.GGML_BACKEND_DEVICE_TYPE_CPU
+    found = [device for device in xllamacpp.get_device_info() if device["type"] != cpu]
+    # Of several, the first is the main one.
+    card = str(found[0]["description"] or found[0]["name"]) if found else ""
+    if options.gpu_layers and not card:
+        logger.warning(
+            "`%s` is loaded without a graphics card, although `gpu_layers` is %d: llama.cpp here sees none. "
+            "It may be a build for another: `xllamacpp` has one for each sort of card.",
+            os.path.basename(path),
+            options.gpu_layers,
+        )
+    return card
+
+
+def _gpu_layers(path: str, options: LoadOptions) -> int:
+    """How many layers a card has taken: all, unless somebody asked for fewer. What comes behind the last counts as one
+    more, as the engine counts."""
+    try:
+        layers = (local_gguf.facts(path).layers or MOST_GPU_LAYERS - 1) + 1
+    except (OSError, ValueError):
+        layers = MOST_GPU_LAYERS
+    asked = options.gpu_layers
+    return layers if asked is None or asked < 0 else min(asked, layers)
+
+
+def _context(address: str, key: str) -> int:
+    """The window of each conversation, as the engine has made it; 0 if it does not say."""
+    from trunkline.base import jsontext
+
+    connection = HTTPConnection(urlsplit(address).netloc, timeout=PROPS_SECONDS)
+    try:
+        connection.request("GET", "/props", headers={"authorization": f"Bearer {key}"})
+        told = jsontext.loads(connection.getresponse().read(MAX_PROPS_BYTES))
+        found = told["default_generation_settings"]["n_ctx"]
+    except (OSError, HTTPException, ValueError, KeyError, TypeError):
+        return 0
+    finally:
+        connection.close()
+    return found if type(found) is int and found > 0 else 0
+
+
+def _why_not(options: LoadOptions, tokens: int) -> str:
+    """What to look at where a model cannot be loaded."""
+    asked = [
+        words
+        for words in (
+            f"`gpu_layers` {options.gpu_layers}" if options.gpu_layers else "",
+            f"`kv_cache_type` {options.kv_cache_type}" if options.kv_cache_type else "",
+        )
+        if words
+    ]
+    if not asked:
+        return "Is it a whole GGUF file of a model?"
+    return (
+        f"Is it a whole GGUF file of a model, and does it go with {' and '.join(asked)}, and with {tokens} tokens? "
+        "Try it without."
+    )
 
 
 def default_threads() -> int:

@@ -13,17 +13,14 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
+from trunkline.base.vocabulary import LEAST_WINDOW, MOST_THREADS, MOST_WINDOW
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.models import catalog, grammar, hub, local_gguf, local_prompt
-from trunkline.models.catalog_entry import LLAMA, LLM
+from trunkline.models.catalog_entry import LLAMA, LLM, USUAL_WINDOW, CatalogEntry, ModelFile
 from trunkline.models.installed import lacking_engines
 from trunkline.models.llama import Llama
-from trunkline.models.llama_server import (
-    LEAST_WINDOW,
-    MOST_THREADS,
-    MOST_WINDOW,
-    default_threads,
-)
+from trunkline.models.llama_server import default_threads
+from trunkline.models.load_configured import options_for
 from trunkline.models.messages import ThinkingBlock, ToolUse
 from trunkline.models.model import Answer, AnswerOptions, Chunk, Request, TextChunk, ToolSpec
 from trunkline.models.openai_decoder import OpenAIDecoder
@@ -32,8 +29,6 @@ from trunkline.models.providers import PROVIDERS, ModelSettings
 
 #: The longest answer, unless somebody says so. A small model that repeats itself would go on to the end of its window.
 DEFAULT_MAX_TOKENS = 1024
-#: The largest window that is made without being asked for: memory for it is taken at once.
-DEFAULT_WINDOW = 8192
 #: Small models wander at the temperatures that large ones are used with.
 TEMPERATURE = 0.2
 TOP_P = 0.9
@@ -64,11 +59,12 @@ class LocalModel:
             ConfigError: the engine is not installed, or the model is not there. The text says how to get it.
         """
         self.name = settings.model or PROVIDERS[self.provider].model
-        self._path, trained = _usable(self.name)
+        self._path, entry = _usable(self.name)
         compat = settings.compat
-        self.context_window = _count(compat, "n_ctx", LEAST_WINDOW, MOST_WINDOW) or max(
-            LEAST_WINDOW, min(trained or DEFAULT_WINDOW, DEFAULT_WINDOW)
-        )
+        # What is said of this very model goes before what is said of all local ones.
+        self._options = options_for(self.name, self._path, entry.name, entry.origin).over(entry.options)
+        asked = self._options.context or _count(compat, "n_ctx", LEAST_WINDOW, MOST_WINDOW)
+        self.context_window = asked or max(LEAST_WINDOW, min(entry.context or USUAL_WINDOW, USUAL_WINDOW))
         self._threads = _count(compat, "threads", 1, MOST_THREADS) or default_threads()
         self._temperature = compat.get("temperature", TEMPERATURE)
         small = os.path.getsize(self._path) < SMALL_MODEL_BYTES
@@ -84,11 +80,11 @@ class LocalModel:
         Raises:
             ProviderError: it cannot be loaded.
         """
-        await self._loaded()
+        await self.engine()
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Ask. Leaving the iterator gives the request up: at once for us, after some tokens more for the engine."""
-        llama = await self._loaded()
+        llama = await self.engine()
         answer = _Answer(request.tools)
         try:
             async with aclosing(llama.chat(self._body(request))) as pieces:
@@ -110,10 +106,16 @@ class LocalModel:
         if not loading.cancelled() and loading.exception() is None:
             await loading.result().close()
 
-    async def _loaded(self) -> Llama:
-        """The engine. Whoever leaves while it is being loaded leaves it to the others."""
+    async def engine(self) -> Llama:
+        """What answers, loaded. Whoever leaves while it is being loaded leaves it to the others.
+
+        Raises:
+            ProviderError: it cannot be loaded.
+        """
         if self._loading is None:
-            loading = Llama.load(self.name, self._path, window=self.context_window, threads=self._threads)
+            loading = Llama.load(
+                self.name, self._path, window=self.context_window, threads=self._threads, options=self._options
+            )
             self._loading = asyncio.create_task(loading)
         mine = self._loading
         try:
@@ -183,7 +185,7 @@ class _Answer:
         return [TextChunk(rest), answer] if rest else [answer]
 
 
-def _usable(name: str) -> tuple[str, int | None]:
+def _usable(name: str) -> tuple[str, CatalogEntry]:
     """The same, if there is what runs it. Who lacks both is told of both, in the order in which they are needed."""
     lacks = lacking_engines((LLAMA,))
     try:
@@ -197,12 +199,12 @@ def _usable(name: str) -> tuple[str, int | None]:
     return found
 
 
-def _find(name: str) -> tuple[str, int | None]:
-    """The file of a model, and the tokens that it was made for."""
+def _find(name: str) -> tuple[str, CatalogEntry]:
+    """The file of a model, and what is known of it."""
     if (name.endswith(".gguf") or os.sep in name) and (hub.split(name) is None or os.path.exists(name)):
         path = os.path.expanduser(name)
         try:
-            return path, local_gguf.context_length(path)
+            return path, CatalogEntry(name, files=(ModelFile(path),), context=local_gguf.context_length(path))
         except OSError as error:
             raise ConfigError(f"The model `{path}` cannot be read: {error.strerror}.") from None
         except ValueError as error:
@@ -213,7 +215,7 @@ def _find(name: str) -> tuple[str, int | None]:
     installed = catalog.path(entry)
     if installed is None:
         raise ConfigError(f"The model `{name}` is not here yet.", hint=f"Get it with `trunkline models pull {name}`.")
-    return installed, entry.context
+    return installed, entry
 
 
 def _count(compat: Mapping[str, Any], key: str, least: int, most: int) -> int | None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import BinaryIO
+
+from trunkline.base.values import Value
 
 MAGIC = b"GGUF"
 
@@ -19,6 +22,16 @@ _STRING, _ARRAY = 8, 9
 _SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 
 
+class GgufFacts(Value):
+    """What the beginning of a file says of its model. None: it does not say so there."""
+
+    context: int | None = None
+    """The tokens that it was made for."""
+    layers: int | None = None
+    kv_bytes: int | None = None
+    """What each token of its window takes in memory, with 16 bits a number."""
+
+
 def context_length(path: str) -> int | None:
     """The tokens that the model in a file was made for; None when the file does not say so near its beginning.
 
@@ -26,31 +39,56 @@ def context_length(path: str) -> int | None:
         ValueError: it is no GGUF file.
         OSError: it cannot be read.
     """
+    return facts(path).context
+
+
+def facts(path: str) -> GgufFacts:
+    """What the beginning of a file says of its model.
+
+    Raises:
+        ValueError: it is no GGUF file.
+        OSError: it cannot be read.
+    """
+    found: dict[bytes, int] = {}
     with open(path, "rb") as file:
         if file.read(4) != MAGIC:
             raise ValueError("it does not begin like a GGUF file")
         try:
             _version, _tensors, count = struct.unpack("<IQQ", file.read(20))
-            return _context_length(file, count)
+            _numbers(file, count, found)
         except struct.error:
-            raise ValueError("it ends too soon") from None
+            # A model whose beginning was cut off behind what we look for is for its engine to refuse.
+            if not found:
+                raise ValueError("it ends too soon") from None
         except _Enough:
-            return None
+            pass
+    return GgufFacts(found.get(b"context_length"), found.get(b"block_count"), _kv_bytes(found))
 
 
 class _Enough(Exception):
     """What comes now is not worth reading."""
 
 
-def _context_length(file: BinaryIO, count: int) -> int | None:
+def _numbers(file: BinaryIO, count: int, found: dict[bytes, int]) -> None:
+    """The whole numbers that the file has, by their names without what the model is built like."""
     for _ in range(count):
         if file.tell() > MAX_HEADER_BYTES:
             break
         key = _string(file)
         value = _value(file, *struct.unpack("<I", file.read(4)))
-        if key.endswith(b".context_length") and isinstance(value, int):
-            return value
-    return None
+        _, _, name = key.partition(b".")
+        if name and type(value) is int and value > 0:
+            found.setdefault(name, value)
+
+
+def _kv_bytes(found: Mapping[bytes, int]) -> int | None:
+    """For each head of each layer a key and a value, of two bytes a number."""
+    layers, heads = found.get(b"block_count"), found.get(b"attention.head_count")
+    width = found.get(b"embedding_length", 0)
+    if not layers or not heads or not width:
+        return None
+    size = found.get(b"attention.key_length", width // heads)
+    return 2 * 2 * layers * found.get(b"attention.head_count_kv", heads) * size
 
 
 def _value(file: BinaryIO, kind: int) -> bytes | int | float:

@@ -102,11 +102,32 @@ def test_built_in_models_are_listed_and_absent_until_they_are_pulled() -> None:
         assert (each.status, each.size_bytes, each.local_path) == (ModelStatus.ABSENT, 0, "")
 
 
+def test_a_model_tells_what_somebody_who_chooses_one_wants_to_know() -> None:
+    told = next(each for each in ModelPool().list() if each.name == "llama-3.2-1b")
+    entry = catalog.find("llama-3.2-1b")
+    assert (told.licence, told.languages) == ("Llama 3.2 Community", ("en", "de", "es", "fr", "hi", "it", "pt", "th"))
+    assert (told.description, told.good_for, told.memory_bytes) == (entry.description, entry.good_for, entry.memory)
+    assert told.size_bytes == 0
+
+
+async def test_a_model_whose_configuration_is_wrong_is_an_error_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "m.gguf").write_bytes(b"GGUF")
+    monkeypatch.setenv("TRUNKLINE_MODELS_THREADS", "none")
+    pool = ModelPool(models_dir=str(tmp_path))
+    with pytest.raises(ModelError, match="TRUNKLINE_MODELS_THREADS: must be a whole number from 1 to 256, not `none`"):
+        await pool.load("m")
+    await pool.close()
+
+
 def test_a_model_tells_the_repository_that_it_comes_from_and_nothing_else(tmp_path: Path) -> None:
     sources = {"hub": "owner/repo", "address": "https://127.0.0.1/f.gguf", "nowhere": ""}
     entries = [{"name": name, "huggingface_repo": source, "files": ["f.gguf"]} for name, source in sources.items()]
     (tmp_path / "models.json").write_text(json.dumps({"models": entries}))
-    told = {each.name: each.huggingface_repo for each in ModelPool(models_dir=str(tmp_path)).list()}
+    built_in = {entry.name for entry in catalog.ENTRIES}
+    pool = ModelPool(models_dir=str(tmp_path))
+    told = {each.name: each.huggingface_repo for each in pool.list() if each.name not in built_in}
     assert {name: repository for name, repository in told.items() if repository} == {"hub": "owner/repo"}
 
 
@@ -326,8 +347,12 @@ def gguf() -> str:
 @pytest.mark.timeout(TIMEOUT_SECONDS)
 async def test_a_graph_works_with_the_real_models(gguf: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRUNKLINE_CACHE", SHARED_CACHE)
+    monkeypatch.setenv("TRUNKLINE_MODELS_CONTEXT", "4096")
+    monkeypatch.setenv("TRUNKLINE_MODELS_KV_CACHE_TYPE", "q8_0")
     pool = ModelPool(places=2, threads=THREADS)
-    assert info(pool, MODEL).status == ModelStatus.DOWNLOADED
+    there = info(pool, MODEL)
+    assert there.status == ModelStatus.DOWNLOADED
+    assert (there.device, there.threads, there.context_used, there.kv_cache_type) == ("", 0, 0, "")
     tool = ToolDefinition("open_door", "Open a door", (ToolParamDefinition("which", "string", "Which door"),))
     described = graph(
         choose=ClassifyIntentLLMParams(
@@ -338,7 +363,9 @@ async def test_a_graph_works_with_the_real_models(gguf: str, monkeypatch: pytest
     agents = [GraphAgent(described, PoolHost(pool), default_model=MODEL, diagnostics=True) for _ in range(2)]
     for each in agents:
         await each.open()
-    assert info(pool, MODEL).status == ModelStatus.LOADED
+    loaded = info(pool, MODEL)
+    assert loaded.status == ModelStatus.LOADED
+    assert (loaded.device, loaded.threads, loaded.context_used, loaded.kv_cache_type) == ("cpu", THREADS, 4096, "q8_0")
     turns = await asyncio.gather(*(take(each, "Open the north door.") for each in agents))
     for events in turns:
         assert end(events).status == TurnStatus.SUCCESS

@@ -17,7 +17,7 @@ from trunkline.core.faults import AgentBusy
 from trunkline.exchange import pulling
 from trunkline.exchange.api import models
 from trunkline.models import catalog, llama, measuring, speed
-from trunkline.models.measuring import MeasuredModel
+from trunkline.models.figures import Figure, MeasuredModel
 
 FILE = "tiny.Q4_K_M.gguf"
 NAME = f"{REPOSITORY}:{FILE}"
@@ -224,7 +224,8 @@ async def test_a_model_is_measured_when_somebody_asks_for_it(tmp_path: Path, mon
 
     async def measure(name: str) -> MeasuredModel:
         asked.append(name)
-        return MeasuredModel(33.3, 120)
+        figures = {"tokens_per_second": Figure(33.3, 30.0, 40.0), "first_token_ms": Figure(120.4, 110.0, 130.0)}
+        return MeasuredModel(name, "llm", 1.0, 0, 1, figures)
 
     monkeypatch.setattr(measuring, "measure", measure)
     async with world(tmp_path) as net:

@@ -20,10 +20,11 @@ import weakref
 from collections.abc import Callable
 from functools import partial
 
-from trunkline.agents.graph.pool_engines import DEFAULT_CONTEXT, LoadedEngine, is_speech, load_engine
+from trunkline.agents.graph.pool_engines import LoadedEngine, is_speech, load_engine
 from trunkline.agents.graph.pool_leases import EmbeddingLease, LanguageLease
 from trunkline.agents.graph.weights import Weights
 from trunkline.core.faults import (
+    ConfigError,
     DownloadActive,
     Fault,
     ModelError,
@@ -36,10 +37,11 @@ from trunkline.core.graph.hosting import Progress
 from trunkline.core.graph.models import ModelInfo
 from trunkline.core.graph.ordinals import InferenceEngine, ModelStatus
 from trunkline.models import catalog, catalog_json, hub
-from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, ONNX, OPENAI, CatalogEntry
+from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, ONNX, OPENAI, USUAL_WINDOW, CatalogEntry
 from trunkline.models.embedding_mock import MockEmbedding
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine
 from trunkline.models.installed import lacking_engines
+from trunkline.models.load_options import UNKNOWN, LoadedAs, used_by
 from trunkline.models.mock_language import MockLanguage
 
 logger = logging.getLogger(__name__)
@@ -106,6 +108,7 @@ class ModelPool:
 
     def _info(self, entry: CatalogEntry) -> ModelInfo:
         path = self._weights.path(entry) if entry.engine != OPENAI else None
+        used = self._used(entry.name)
         return ModelInfo(
             name=entry.name,
             status=self._status(entry),
@@ -119,7 +122,24 @@ class ModelPool:
             files=tuple(file.name for file in entry.files),
             local_path=os.path.dirname(path) if path else "",
             default_sampling=entry.sampling,
+            description=entry.description,
+            good_for=entry.good_for,
+            licence=entry.licence,
+            languages=entry.languages,
+            memory_bytes=entry.memory,
+            gpu_layers=used.gpu_layers,
+            threads=used.threads,
+            context_used=used.context,
+            kv_cache_type=used.kv_cache_type,
+            device=used.device,
         )
+
+    def _used(self, name: str) -> LoadedAs:
+        """How a model was loaded, if it is."""
+        resident = self._residents.get(name)
+        if resident is None or not resident.loading.done() or resident.loading.cancelled():
+            return UNKNOWN
+        return UNKNOWN if resident.loading.exception() is not None else used_by(resident.loading.result())
 
     def _status(self, entry: CatalogEntry) -> int:
         resident = self._residents.get(entry.name)
@@ -206,7 +226,7 @@ class ModelPool:
         resident.pinned |= pin
         try:
             return resident, await asyncio.shield(resident.loading)
-        except ProviderError as error:
+        except (ProviderError, ConfigError) as error:
             self._end(entry.name, resident)
             raise missing(f"The model `{entry.name}`: {error}") from None
         except BaseException:
@@ -398,7 +418,7 @@ def _unknown(name: str) -> str:
 
 def _usual(entry: CatalogEntry) -> CatalogEntry:
     """A model of the catalog as a server offers it: to everybody, and with a window that it has memory for."""
-    return entry.replace(audience="public", context=min(entry.context or 0, DEFAULT_CONTEXT) or None)
+    return entry.replace(audience="public", context=min(entry.context or 0, USUAL_WINDOW) or None)
 
 
 def _told_kind(kind: str) -> str:

@@ -6,14 +6,22 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from trunkline.core.faults import ProviderError
-from trunkline.models.catalog_entry import DETECTS, EMBEDDING, HEARS, LLAMA, LLM, OPENAI, SPEAKS, CatalogEntry
+from trunkline.models.catalog_entry import (
+    DETECTS,
+    EMBEDDING,
+    HEARS,
+    LLAMA,
+    LLM,
+    OPENAI,
+    SPEAKS,
+    USUAL_WINDOW,
+    CatalogEntry,
+)
+from trunkline.models.catalog_voice import SPEECH_ENGINES
+from trunkline.models.load_configured import options_for
 
 if TYPE_CHECKING:
     from trunkline.models.remote import Remote
-
-#: Tokens of a model whose entry says nothing, and at most of one of the catalog that was made for more: memory for them
-#: is taken at once.
-DEFAULT_CONTEXT = 8192
 
 
 class LoadedEngine(Protocol):
@@ -24,10 +32,8 @@ class LoadedEngine(Protocol):
 
 
 def is_speech(entry: CatalogEntry) -> bool:
-    """Whether it is one of the catalog's models that hear or speak; we run no others."""
-    if entry.kind not in (HEARS, SPEAKS, DETECTS):
-        return False
-    return entry.packaged is not None or bool(entry.files and entry.files[0].parts)
+    """Whether it is one that hears or speaks, for an engine of ours; we run no others."""
+    return entry.kind in (HEARS, SPEAKS, DETECTS) and entry.engine in SPEECH_ENGINES
 
 
 async def load_engine(entry: CatalogEntry, path: str, *, places: int | None, threads: int | None) -> LoadedEngine:
@@ -35,9 +41,13 @@ async def load_engine(entry: CatalogEntry, path: str, *, places: int | None, thr
 
     Raises:
         ProviderError: it cannot be loaded.
+        ConfigError: a configuration file, or a variable, says what cannot be of how it is loaded.
     """
     if entry.engine == OPENAI:
         return await _remote(entry)
+    # Two small files at most, and then the model.
+    options = options_for(entry.name, entry.origin).over(entry.options)
+    threads = options.threads or threads
     if is_speech(entry):
         from trunkline.models.voice.loading import load
 
@@ -48,16 +58,17 @@ async def load_engine(entry: CatalogEntry, path: str, *, places: int | None, thr
         return await LlamaLanguage.load(
             entry.name,
             path,
-            window=entry.context or DEFAULT_CONTEXT,
+            window=entry.context or USUAL_WINDOW,
             tool_call_format=entry.tool_call_format,
             default_sampling=entry.sampling,
             places=places,
             threads=threads,
+            options=options,
         )
     if entry.engine == LLAMA:
         from trunkline.models.embedding_llama import LlamaEmbedding
 
-        return await LlamaEmbedding.load(entry.name, path, window=entry.context, threads=threads)
+        return await LlamaEmbedding.load(entry.name, path, window=entry.context, threads=threads, options=options)
     if entry.kind == EMBEDDING:
         from trunkline.models.embedding_onnx import OnnxEmbedding
 
@@ -89,4 +100,4 @@ async def _remote(entry: CatalogEntry) -> LoadedEngine:
     remote = remote_of(entry)
     if entry.kind == EMBEDDING:
         return await OpenAIEmbedding.load(remote)
-    return OpenAILanguage(remote, entry.context or DEFAULT_CONTEXT, entry.tool_call_format, entry.sampling)
+    return OpenAILanguage(remote, entry.context or USUAL_WINDOW, entry.tool_call_format, entry.sampling)

@@ -21,7 +21,11 @@ class SamplingParams(Value):
 
 
 class ModelInfo(Value):
-    """One model of the catalog. `model_type`: language, embedding, stt, tts or vad."""
+    """One model of the catalog. `model_type`: language, embedding, stt, tts or vad.
+
+    `memory_bytes` is what it needs, about; 0 where nobody knows. `gpu_layers` and what follows say how a loaded model
+    was loaded: 0 and "" for one that is not, or whose engine does not say.
+    """
 
     name: str = ""
     status: int = ModelStatus.ABSENT
@@ -35,3 +39,13 @@ class ModelInfo(Value):
     files: tuple[str, ...] = ()
     local_path: str = ""
     default_sampling: SamplingParams | None = None
+    description: str = ""
+    good_for: str = ""
+    licence: str = ""
+    languages: tuple[str, ...] = ()
+    memory_bytes: int = 0
+    gpu_layers: int = 0
+    threads: int = 0
+    context_used: int = 0
+    kv_cache_type: str = ""
+    device: str = ""

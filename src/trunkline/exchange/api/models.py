@@ -70,8 +70,8 @@ def _members(entry: CatalogEntry, exchange: Exchange, *, is_admin: bool) -> dict
         "engine": entry.engine,
         "state": "here" if path is not None else "partly" if fetch.partial(entry) else "absent",
         "lacks": lacking_engines((entry.engine,)),
-        "size": entry.size,
-        "download": entry.download,
+        "size": entry.expected,
+        "download": entry.download or entry.about,
         "disk": fetch.disk_used(entry),
         "path": path if is_admin else None,
         "is_packaged": entry.packaged is not None,
@@ -187,8 +187,8 @@ async def measure(call: ApiCall) -> Mapping[str, Any]:
         raise ApiRefused(504, f"`{entry.name}` did not answer within {MEASURE_SECONDS:g} s.") from None
     return {
         "name": entry.name,
-        "tokens_per_second": found.tokens_per_second,
-        "first_token_ms": found.first_token_ms,
+        "tokens_per_second": found.figures["tokens_per_second"].median,
+        "first_token_ms": round(found.figures["first_token_ms"].median),
     }
 
 

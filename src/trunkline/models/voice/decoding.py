@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from trunkline.models.load_options import ON_CPU
 from trunkline.models.voice.detect import has_speech
 from trunkline.models.voice.engines import HEARING_RATE, SpeechError
 from trunkline.models.voice.sound import SAMPLE_BYTES, pieces, samples
@@ -24,6 +25,7 @@ class ThreadedRecognizer(ABC):
     longest_seconds: float
     #: See `Recognizer`.
     segment_seconds: float
+    used = ON_CPU
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -16,6 +16,7 @@ from trunkline.base import jsontext
 from trunkline.base.own_python import module_command
 from trunkline.base.process import SpawnError, StderrTail
 from trunkline.base.process_async import AsyncChild, spawn_async
+from trunkline.models.load_options import ON_CPU
 from trunkline.models.voice import frames
 from trunkline.models.voice.engines import SpeechError
 from trunkline.models.voice.speakable import pieces, seconds
@@ -79,6 +80,8 @@ class _Saying:
 
 class ProcessVoice:
     """A `Voice`. `load` makes one."""
+
+    used = ON_CPU
 
     def __init__(self, name: str, module: str, arguments: Sequence[str]) -> None:
         self.name = name

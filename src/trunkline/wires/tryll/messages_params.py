@@ -27,7 +27,7 @@ LAYOUTS: dict[type[Value], str] = {
     d.NodeDescription: "s |NodeParams [ToolDefinition",
     d.GraphDescription: "[NodeDescription s",
     SamplingParams: "f f i f f f f i I",
-    ModelInfo: "s B s Q s s s s i [s s SamplingParams",
+    ModelInfo: "s B s Q s s s s i [s s SamplingParams s s s [s Q i i i s s",
 }
 
 
