@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from trunkline.base.process import SpawnError, child_env, spawn
-from trunkline.base.programs import find_program, trusted_path
+from trunkline.base.programs import find_program, own_command, own_command_here, trusted_path
 
 #: Parts of a `PATH` that lead into the current directory.
 RELATIVE = ("", ".", "bin", "../repository")
@@ -49,3 +50,30 @@ def test_no_program_of_the_current_directory_is_started_by_its_bare_name(reposit
     with pytest.raises(SpawnError) as caught:
         spawn(["tool"], cwd=str(repository), env=env)
     assert caught.value.reason == "not-found"
+
+
+@pytest.mark.parametrize(
+    ("path", "folder", "anywhere", "here"),
+    [
+        ("bin", ".", "trunkline", "trunkline"),
+        ("", ".", "{own}", "bin/trunkline"),
+        ("", "other", "{own}", "{own}"),
+        ("others", ".", "{own}", "bin/trunkline"),
+    ],
+    ids=["on PATH", "near", "far", "another on PATH"],
+)
+def test_it_is_told_how_to_run_the_program_that_is_running(
+    path: str, folder: str, anywhere: str, here: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "bin" / "trunkline"
+    for program in (own, tmp_path / "others" / "trunkline"):
+        program.parent.mkdir()
+        program.touch(mode=0o755)
+    (tmp_path / "other").mkdir()
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
+    monkeypatch.chdir(tmp_path / folder)
+    environ = {"PATH": str(tmp_path / path) if path else "/nowhere"}
+    assert own_command(environ) == anywhere.format(own=own)
+    assert own_command_here(environ) == here.format(own=own)
+    own.unlink()
+    assert own_command(environ) == own_command_here(environ) == f"{tmp_path}/bin/python -P -m trunkline"

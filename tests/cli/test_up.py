@@ -156,26 +156,6 @@ def test_the_echo_that_it_advises_works(tmp_path: Path) -> None:
     assert "".join(texts) == "Anybody?"
 
 
-@pytest.mark.parametrize(
-    ("path", "folder", "expected"),
-    [("bin", ".", "trunkline"), ("", ".", "bin/trunkline"), ("", "other", "{own}")],
-    ids=["on PATH", "near", "far"],
-)
-def test_it_advises_the_program_that_is_running(
-    path: str, folder: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own = tmp_path / "bin" / "trunkline"
-    own.parent.mkdir()
-    own.touch(mode=0o755)
-    (tmp_path / "other").mkdir()
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
-    monkeypatch.setenv("PATH", str(tmp_path / path) if path else "/nowhere")
-    monkeypatch.chdir(tmp_path / folder)
-    assert up._program() == expected.format(own=own)
-    own.unlink()
-    assert up._program() == f"{tmp_path}/bin/python -P -m trunkline"
-
-
 # With services.
 
 
@@ -247,7 +227,7 @@ async def test_that_all_is_up_is_said_once_and_only_when_it_is_true(capsys: pyte
 def test_the_trial_of_a_service_names_the_program_that_is_running(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SelfEnding, "trial", "trunkline tryll chat")
     monkeypatch.setattr(up, "services", lambda: (SelfEnding(),))
-    monkeypatch.setattr(up, "_program", lambda: "bin/trunkline")
+    monkeypatch.setattr(up, "own_command_here", lambda: "bin/trunkline")
     assert "    try: bin/trunkline tryll chat\n" in CliRunner().invoke(up.command).output
 
 

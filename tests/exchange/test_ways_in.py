@@ -17,6 +17,7 @@ import pytest
 
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base import exchange_home
+from trunkline.base.programs import own_argv
 from trunkline.exchange.process import ExchangeProcess
 from trunkline.exchange.settings import AgentSettings, ExchangeSettings, WireSettings
 from trunkline.exchange.ways_in import WayIn, ways_in
@@ -60,11 +61,10 @@ async def served(path: Path, home: str) -> AsyncIterator[list[WayIn]]:
 
 async def shell(folder: Path, line: str, said: str = "", **environ: str) -> str:
     """What a line prints, in a folder that has nothing to do with the exchange."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     process = await asyncio.create_subprocess_exec(
         *("/bin/sh", "-c", line),
         cwd=folder,
-        env={**os.environ, "PATH": path, "TOKEN": TOKEN, **environ},
+        env={**os.environ, "TOKEN": TOKEN, **environ},
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -134,9 +134,19 @@ def lines(settings: ExchangeSettings, environ: Mapping[str, str], agent: str = "
 
 def test_an_exchange_where_everybody_looks_for_it_needs_no_more_words() -> None:
     home = exchange_home.default_home({"HOME": "/home/ana"})
-    found = lines(ExchangeSettings("", home), {"HOME": "/home/ana"})
+    own = os.path.dirname(sys.executable)
+    found = lines(ExchangeSettings("", home), {"HOME": "/home/ana", "PATH": own})
     assert found["chat"] == "trunkline chat a --attach"
     assert "http://127.0.0.1:4400/v1" in found["openai"]
+
+
+def test_a_shell_that_does_not_find_the_program_is_told_where_it_is() -> None:
+    home = exchange_home.default_home({"HOME": "/home/ana"})
+    found = lines(ExchangeSettings("", home), {"HOME": "/home/ana", "PATH": "/nowhere"})
+    program = shlex.join(own_argv())
+    assert found["chat"] == f"{program} chat a --attach"
+    assert f"{program} agent --json-stream" in found["jsonstream"]
+    assert f"; {program} agentproc serve" in found["agentproc"]
 
 
 def test_one_that_no_program_would_find_is_reached_over_http_alone() -> None:

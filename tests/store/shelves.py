@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -23,8 +23,10 @@ class TidyFileStore(FileStore):
         super().__init__(directory)
         self._logs: list[FileLog] = []
 
-    def create(self, session: str, workspace: str, agent: str | None = None) -> FileLog:
-        self._logs.append(super().create(session, workspace, agent))
+    def create(
+        self, session: str, workspace: str, agent: str | None = None, given: Mapping[str, str] | None = None
+    ) -> FileLog:
+        self._logs.append(super().create(session, workspace, agent, given))
         return self._logs[-1]
 
     def open(self, session: str) -> FileLog:

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
+import sys
 from collections.abc import Mapping
+
+#: What people type to run this program.
+PROGRAM = "trunkline"
 
 
 def program_folders(environ: Mapping[str, str] | None = None) -> list[str]:
@@ -20,6 +25,29 @@ def find_program(name: str, environ: Mapping[str, str] | None = None) -> str | N
     """Where the program of a bare name is; `None` if it is not there."""
     candidates = (os.path.join(folder, name) for folder in program_folders(environ))
     return next((path for path in candidates if os.path.isfile(path) and os.access(path, os.X_OK)), None)
+
+
+def own_argv() -> list[str]:
+    """How to run this installation from anywhere, if not by its name on `PATH`: its program, else its Python."""
+    own = os.path.join(os.path.dirname(sys.executable), PROGRAM)
+    return [own] if os.path.isfile(own) else [sys.executable, "-P", "-m", PROGRAM]
+
+
+def own_command(environ: Mapping[str, str] | None = None) -> str:
+    """What to type in a shell, in whichever directory, so that this installation answers: its name, if that is what
+    `PATH` finds, else where it is."""
+    argv, found = own_argv(), find_program(PROGRAM, environ)
+    if found is not None and os.path.realpath(found) == os.path.realpath(argv[0]):
+        return PROGRAM
+    return shlex.join(argv)
+
+
+def own_command_here(environ: Mapping[str, str] | None = None) -> str:
+    """The same for the current directory: by its way from here, if it is below it."""
+    command, argv = own_command(environ), own_argv()
+    if command == PROGRAM or len(argv) > 1 or (near := os.path.relpath(argv[0])).startswith(os.pardir):
+        return command
+    return shlex.quote(near)
 
 
 def program_problem(program: str, environ: Mapping[str, str], how_to_install: str = "") -> str | None:

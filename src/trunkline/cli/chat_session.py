@@ -176,6 +176,7 @@ class TerminalSession:
             resume=options.resume,
             kept=is_kept,
             agent=opened.agent.name,
+            given=cli.said_again(options),
             anyway=options.anyway,
         )
         # A person sees that it is in use, and need not wait to be told; one that is being closed is waited for.
@@ -262,7 +263,7 @@ def resume_command(options: ChatOptions, session_id: str) -> str:
     """What to type to go on with a session. An address with a key in it is not repeated: people copy what they see."""
     words = [*options.command, *([options.agent] if options.agent else [])]
     # The exchange's file sets what answers there.
-    given = ("workspace",) if options.attach else ("script", "provider", "model", "base_url", "profile", "workspace")
+    given = ("workspace",) if options.attach else (*cli.RESUME_OPTIONS, "workspace")
     for name in given:
         value = getattr(options, name)
         if value is not None:

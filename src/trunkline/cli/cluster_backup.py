@@ -101,7 +101,8 @@ def _settings(path: str) -> ClusterSettings:
     from trunkline.core.faults import ConfigError
     from trunkline.exchange import config
 
-    settings = config.read(path).cluster
+    # Nothing else of the file is used: whoever saves a cluster need not have the tokens of its people.
+    settings = config.read_cluster(path)
     if settings is None:
         raise ConfigError(
             f"The exchange of `{path}` is not one of a cluster.", hint="The section `[cluster]` makes it one."

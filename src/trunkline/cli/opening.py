@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunkline.agents import registry
 from trunkline.base import paths
-from trunkline.base.environ_secrets import environment_secrets
+from trunkline.base.environ_secrets import environment_secrets, url_secrets
 from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 from trunkline.base.vocabulary import DEFAULT_ALLOW, Mode
@@ -37,6 +37,8 @@ _AT_COMMA = re.compile(r",(?![^()]*\))")
 #: In place of a session's id: the one used last in the workspace.
 LATEST = "latest"
 
+#: What decides who answers in a session, besides the agent's name: to be said again by whoever goes on with it.
+RESUME_OPTIONS = ("script", "provider", "model", "base_url", "profile")
 #: What only an agent with a model understands.
 MODEL_OPTIONS = (
     "provider",
@@ -215,6 +217,15 @@ def _latest(store: FileStore, workspace: str, agent: str | None = None) -> str:
         raise SessionNotFound(f"{error.message}.", hint=hint) from None
 
 
+def said_again(options: object) -> dict[str, str]:
+    """What options say of who answers, for whoever goes on with the session later, from elsewhere. Nothing secret."""
+    said = {name: getattr(options, name, None) for name in RESUME_OPTIONS}
+    found = {name: value for name, value in said.items() if value is not None and not any(url_secrets(value))}
+    if os.path.isfile(script := found.get("script", "")):
+        found["script"] = os.path.abspath(script)
+    return found
+
+
 def session_log(
     workspace: str,
     *,
@@ -222,10 +233,12 @@ def session_log(
     resume: str | None,
     kept: bool,
     agent: str,
+    given: Mapping[str, str] | None = None,
     anyway: bool = False,
     roams: bool = False,
 ) -> OpenedLog:
-    """The log to write, held by this process from here on. It is kept who answers, and where.
+    """The log to write, held by this process from here on. It is kept who answers, and where; and `given`, the options
+    that somebody who goes on with it has to say again: see `said_again`.
 
     Another agent cannot go on with a session: it knows nothing of what the first one kept for itself. `anyway` begins
     a new one then, which `settle` tells what was said. It also takes a session to another directory, where one
@@ -243,7 +256,7 @@ def session_log(
     store = FileStore(paths.sessions_dir())
     if resume is None:
         begun = new_id() if session_id is None else session_id
-        return OpenedLog(store.create(begun, workspace, agent), False)
+        return OpenedLog(store.create(begun, workspace, agent, given), False)
     session = _latest(store, workspace, agent) if resume == LATEST else resume
     log = store.open(session)
     owner = log.agent or agent
@@ -257,7 +270,7 @@ def session_log(
 
     before = dialogue(log.read())
     log.close()
-    return OpenedLog(store.create(new_id(), workspace, agent), False, before)
+    return OpenedLog(store.create(new_id(), workspace, agent, given), False, before)
 
 
 async def settle(session: Session, opened: OpenedLog) -> str | None:

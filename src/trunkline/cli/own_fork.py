@@ -26,7 +26,7 @@ async def fork(store: FileStore, info: SessionInfo, at: int | None, agent: str) 
 
     end, _ = await fork_point(info.id, records, at)
     events = await forked(records, end, agent=agent, kind=agent.partition(":")[0])
-    log = await asyncio.to_thread(store.create, new_id(), info.workspace, info.agent)
+    log = await asyncio.to_thread(store.create, new_id(), info.workspace, info.agent, info.given)
     try:
         await asyncio.to_thread(copy, events, log)
         await log.sync()

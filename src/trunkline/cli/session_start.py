@@ -47,6 +47,7 @@ class SessionStart:
             resume=options.resume,
             kept=self.named,
             agent=self.agent.name,
+            given=opening.said_again(options),
             anyway=options.anyway,
         )
 

@@ -352,7 +352,7 @@ def _fork_own(session: str, at: int | None, turn: int | None, *, as_json: bool) 
         at = end_of_turn(kept.records, kept.info.id, turn)
     agent = kept.info.agent or ""
     made = asyncio.run(fork_own(FileStore(paths.sessions_dir()), kept.info, at, agent))
-    _tell_made(made, agent, kept.info.workspace, as_json=as_json, attach=False)
+    _tell_made(made, agent, kept.info, as_json=as_json)
 
 
 @command.command("handover")
@@ -374,17 +374,22 @@ def _made(session: str, how: str, body: dict[str, Any], *, as_json: bool) -> Non
     from trunkline.cli import local_exchange
 
     made = local_exchange.of_session("POST", session, how, body)
-    _tell_made(made["id"], made["agent"], None, as_json=as_json, attach=True)
+    _tell_made(made["id"], made["agent"], None, as_json=as_json)
 
 
-def _tell_made(session: str, agent: str, workspace: str | None, *, as_json: bool, attach: bool) -> None:
-    """Print the new session, and how to go on with it."""
+def _tell_made(session: str, agent: str, forked: SessionInfo | None, *, as_json: bool) -> None:
+    """Print the new session, and how to go on with it. `forked`: the one of ours that it was made of; None: it is
+    the exchange's."""
     if as_json:
         click.echo(jsontext.dumps({"id": session, "agent": agent}))
         return
     from trunkline.cli.chat_session import ChatOptions, resume_command
+    from trunkline.cli.opening import RESUME_OPTIONS
 
-    elsewhere = workspace if workspace != os.path.realpath(".") else None
-    options = ChatOptions(agent=agent or None, workspace=elsewhere, attach=attach)
+    options = ChatOptions(agent=agent or None, attach=forked is None)
+    if forked is not None:
+        elsewhere = forked.workspace if forked.workspace != os.path.realpath(".") else None
+        given = {name: value for name, value in (forked.given or {}).items() if name in RESUME_OPTIONS}
+        options = options.replace(workspace=elsewhere, **given)
     click.echo(f"The new session is {printable_line(session)}.")
     click.echo(f"Go on with: {printable_line(resume_command(options, session))}")

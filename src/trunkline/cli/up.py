@@ -13,7 +13,6 @@ import asyncio
 import atexit
 import gc
 import os
-import shlex
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,7 +21,7 @@ import click
 
 from trunkline.base.environ_secrets import hide_process
 from trunkline.base.extras import adding
-from trunkline.base.programs import find_program
+from trunkline.base.programs import PROGRAM, own_command_here
 from trunkline.base.signals import handled
 from trunkline.cli import agent_options, log_format, log_options, opening, table
 from trunkline.cli.wrapping import fitted
@@ -157,21 +156,9 @@ async def _showcase(as_json: bool, stop: asyncio.Event) -> int:
     except Fault as fault:
         _complain(fault)
         return EXIT_FAILED
-    program = _program()
+    program = own_command_here()
     view.finish(tuple(trial.replace(command=trial.command.replace("trunkline ", f"{program} ")) for trial in TRIALS))
     return 0
-
-
-def _program() -> str:
-    """How to type `trunkline` here, so that it is this installation that answers."""
-    own = os.path.join(os.path.dirname(sys.executable), "trunkline")
-    found = find_program("trunkline")
-    if found is not None and os.path.realpath(found) == os.path.realpath(own):
-        return "trunkline"
-    if not os.path.isfile(own):
-        return f"{shlex.quote(sys.executable)} -P -m trunkline"
-    near = os.path.relpath(own)
-    return shlex.quote(own if near.startswith(os.pardir) else near)
 
 
 def _view(as_json: bool) -> tuple[JsonView | PlainView | RichView, float]:
@@ -236,7 +223,7 @@ def _report(service: Service, state: State, detail: str) -> None:
         detail = service.where
     elif state == "reachable":
         command, space, rest = service.trial.partition(" ")
-        trial = f"    try: {_program() if command == 'trunkline' else command}{space}{rest}"
+        trial = f"    try: {own_command_here() if command == PROGRAM else command}{space}{rest}"
         # A command is copied, and stays in one piece.
         detail = f"{service.where}\n{fitted(trial, sys.stdout) if command in SENTENCES else trial}"
     _tell(f"{service.name}: {state}{'  ' + detail if detail else ''}")
@@ -316,5 +303,8 @@ def services() -> tuple[Service, ...]:
     world, tryll = World(up_home()), TryllService()
     others = (ChainService(world), NetworkService(world), AgentService(world), tryll, TalkService(tryll))
     path = first_file.demonstration_path(up_home())
-    exchange = ExchangeProcess(path, write=first_file.demonstrate, any_port=True, beside=others)
+    # What is wrong with a file that is being edited is told where the exchange was started, as everything else of it.
+    exchange = ExchangeProcess(
+        path, lambda text: _tell(f"exchange: {text}"), write=first_file.demonstrate, any_port=True, beside=others
+    )
     return (*others, exchange)

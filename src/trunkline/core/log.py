@@ -14,7 +14,7 @@ What an `EventLog` promises:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from trunkline.base.values import Value
@@ -93,6 +93,8 @@ class SessionInfo(Value):
     updated: float
     agent: str | None = None
     """Who answers in it, if that was said."""
+    given: Mapping[str, str] | None = None
+    """Options that it was begun with, as they would be given again, if that was said."""
 
 
 class SessionStore(Protocol):

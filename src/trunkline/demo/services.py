@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import socket
-import tempfile
 from collections.abc import Callable
 
 from trunkline.base import http as base_http
+from trunkline.base import paths
 from trunkline.core.faults import AgentFailed
 from trunkline.demo.chain.artefacts import artefact
 from trunkline.demo.settling import settle
@@ -18,6 +19,8 @@ from trunkline.demo.world import World
 CYCLE_SECONDS = 4.0
 
 _BRAIN = "trunkline.demo.tester:Tester"
+#: The folder of the home in which its runner keeps what it knows.
+_RUNNER = "runner"
 
 
 class ChainService:
@@ -146,24 +149,35 @@ class AgentService:
             settled = await settle(http, world.network_url, world.owner_key, world.vault)
         self._slug = settled.slug
         reachable()
-        # The chain begins anew with every process, and so must what a runner keeps of it.
-        with tempfile.TemporaryDirectory(prefix="trunkline-up-") as home:
-            config = normalise({
-                "snsBaseUrl": world.network_url,
-                "agentId": settled.agent_id,
-                "runnerToken": settled.runner_token,
-                "brain": {"kind": "agent", "name": _BRAIN},
-                "execution": {"rpcUrl": world.chain.url, "privateKey": world.agent_key},
-            })  # fmt: skip
-            runner = open_runner(config, home=home)
-            try:
-                while True:
-                    report = await runner.cycle()
-                    if report.error is not None:
-                        raise AgentFailed(f"Its cycle failed: {report.error}")
-                    await asyncio.sleep(CYCLE_SECONDS)
-            finally:
-                await runner.close()
+        home = await asyncio.to_thread(_emptied, os.path.join(world.home, _RUNNER))
+        config = normalise({
+            "snsBaseUrl": world.network_url,
+            "agentId": settled.agent_id,
+            "runnerToken": settled.runner_token,
+            "brain": {"kind": "agent", "name": _BRAIN},
+            "execution": {"rpcUrl": world.chain.url, "privateKey": world.agent_key},
+        })  # fmt: skip
+        runner = open_runner(config, home=home)
+        try:
+            while True:
+                report = await runner.cycle()
+                if report.error is not None:
+                    raise AgentFailed(f"Its cycle failed: {report.error}")
+                await asyncio.sleep(CYCLE_SECONDS)
+        finally:
+            await runner.close()
+            await asyncio.to_thread(shutil.rmtree, home, ignore_errors=True)
+
+
+def _emptied(folder: str) -> str:
+    """The same folder, with nothing in it.
+
+    What a runner keeps of the chain must begin anew with every process, as the chain does. It lies in the home and not
+    somewhere temporary: what a process leaves that was killed, the next one finds there.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    paths.ensure_dir(folder)
+    return folder
 
 
 def _free_port(wanted: int) -> int:

@@ -65,7 +65,7 @@ async def examine(path: str, environ: Mapping[str, str]) -> list[DoctorFinding]:
     ]
     redactor = Redactor.from_environ(environ)
     for agent in settings.agents.values():
-        found.append(await _agent(agent, redactor))
+        found.append(await examine_agent(agent, redactor))
     if not settings.agents:
         found.append(_wrong("agents", "there are none", f"Write `[agents.NAME]` into `{path}`."))
     for wire in settings.wires.values():
@@ -169,7 +169,8 @@ def _runs(home: str) -> bool:
     return True
 
 
-async def _agent(settings: AgentSettings, redactor: Redactor) -> DoctorFinding:
+async def examine_agent(settings: AgentSettings, redactor: Redactor) -> DoctorFinding:
+    """Whether an agent could begin a conversation, as far as that can be told without one."""
     what = f"agent {settings.name}"
     place = settings.workspace
     if not await asyncio.to_thread(os.path.isdir, place):

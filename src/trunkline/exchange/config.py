@@ -71,16 +71,20 @@ def read(
     Raises:
         WrongFile: it does not exist, or something is wrong with it.
     """
-    try:
-        file = read_toml(path)
-    except ConfigFileError as error:
-        raise WrongFile([Problem.of(error)]) from None
-    if file is None:
-        raise WrongFile([Problem(path, "does not exist", hint="`trunkline init` writes one.")])
-    found = checked(file, environ, keyring)
-    if not isinstance(found, ExchangeSettings):
-        raise WrongFile(found)
-    return found
+    return _usable(checked(_found(path), environ, keyring))
+
+
+def read_cluster(path: str, environ: Mapping[str, str] = os.environ) -> ClusterSettings | None:
+    """What a file says of its cluster; None if it says nothing. What is wrong with the rest of it, or missing for that,
+    such as people's tokens, does not matter.
+
+    Raises:
+        WrongFile: it does not exist, or something is wrong with that section.
+    """
+    file = _found(path)
+    cluster = file.replace(table={name: said for name, said in file.table.items() if name == "cluster"})
+    settings = _usable(checked(cluster, environ))
+    return settings.cluster
 
 
 def checked(
@@ -91,6 +95,22 @@ def checked(
     problems = list(problems_in(file, EVERYTHING))
     reader = _Reader(file, environ, keyring)
     return sorted(problems or reader.problems(), key=by_place) or reader.settings()
+
+
+def _found(path: str) -> TomlFile:
+    try:
+        file = read_toml(path)
+    except ConfigFileError as error:
+        raise WrongFile([Problem.of(error)]) from None
+    if file is None:
+        raise WrongFile([Problem(path, "does not exist", hint="`trunkline init` writes one.")])
+    return file
+
+
+def _usable(found: ExchangeSettings | list[Problem]) -> ExchangeSettings:
+    if not isinstance(found, ExchangeSettings):
+        raise WrongFile(found)
+    return found
 
 
 class _Reader:

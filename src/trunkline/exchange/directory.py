@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from trunkline.agents import registry
 from trunkline.base import backoff, log_context, paths
 from trunkline.base.nearest import suggestion
 from trunkline.base.vocabulary import DEFAULT_ALLOW
@@ -34,6 +35,8 @@ MODEL_DESCRIPTION = "a model of this machine"
 #: How long somebody who only looks waits for agents that are made for the first time: some look for a model in the
 #: network.
 MAKING_SECONDS = 2.0
+#: How often is looked whether an agent that lacks something has it by now: whoever waits for that looks on.
+LOOK_AGAIN_MS = 10_000
 #: The longest error text in lists.
 SHOWN_CHARS = 500
 
@@ -65,6 +68,9 @@ class AgentEntry:
         self._making = asyncio.Lock()
         self.options = {**settings.options, "workspace": settings.workspace}
         """The options its conversations are opened with; once it was created, including the model found for it."""
+        self._problem = ""
+        """What was missing that it needs, when somebody last looked."""
+        self._look_after = 0
         self._failures = 0
         self._not_before = 0
         self._kind, self._is_passing = "", False
@@ -79,6 +85,33 @@ class AgentEntry:
     def capabilities(self) -> Capabilities | None:
         """Its capabilities; None if it has not been created yet."""
         return None if self._agent is None else self._agent.capabilities
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it was tried: before, nobody can say how it does."""
+        return self._agent is not None or not self.healthy
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is not known how it does, or it may do better by now than when somebody last looked."""
+        if not self.is_known:
+            return True
+        now = self._clock()
+        return bool(self._problem or self._agent is None) and now >= max(self._not_before, self._look_after)
+
+    async def look(self) -> None:
+        """Find out how it does, for whoever wants to know: create it if need be, and see whether something is missing
+        that it needs. What is wrong with it, `health` says."""
+        self._look_after = self._clock() + LOOK_AGAIN_MS
+        with suppress(Fault):
+            agent = await self.agent()
+            self._problem = await asyncio.to_thread(self._problem_of, agent)
+
+    def _problem_of(self, agent: Agent) -> str:
+        try:
+            return self._clean(registry.problem(agent, self.settings.workspace) or "")[:SHOWN_CHARS]
+        except Fault as fault:
+            return self._clean(str(fault))[:SHOWN_CHARS]
 
     async def agent(self) -> Agent:
         """The agent, created if need be.
@@ -95,6 +128,8 @@ class AgentEntry:
                 raise fault
             if self._agent is None:
                 self._agent = await self._made()
+                # What it could not be created for is over.
+                self.worked()
             return self._agent
 
     def policy(self, agent: Agent) -> Policy:
@@ -109,7 +144,7 @@ class AgentEntry:
             with log_context.about(agent=self.name):
                 return await self._make(self.settings.agent, self.options)
         except Exception as error:
-            self.could_not_open(fault := of(error))
+            self.could_not_open(fault := of(error), again=True)
             if fault is not error:
                 raise fault from error
             raise
@@ -136,25 +171,29 @@ class AgentEntry:
             await self.place(self.settings.workspace)
         except ConfigError as fault:
             return False, str(fault)
+        if self.healthy and self._problem:
+            return False, self._problem
         return self.healthy, self.last_error
 
     def worked(self) -> None:
         """It has opened a conversation or answered."""
+        self._problem = ""
         self._failures = self._not_before = 0
         self.healthy = True
 
-    def failed(self, fault: Fault) -> None:
-        """One of its turns failed. Its other conversations have their own programs and are not affected."""
-        self.healthy = False
+    def failed(self, fault: Fault, *, again: bool = False) -> None:
+        """One of its turns failed. Its other conversations have their own programs and are not affected. `again`: what
+        its log says already need not be said once more, as when somebody only looks whether it can be created now."""
+        before, self.healthy = "" if self.healthy else self.last_error, False
         self.last_error = str(fault)[:SHOWN_CHARS]
-        if self._logs is not None:
+        if self._logs is not None and not (again and before == self.last_error):
             self._logs.note(self.name, "error", str(fault), str(log_context.known("").get("session") or ""))
 
-    def could_not_open(self, fault: Fault, workspace: str | None = None) -> None:
+    def could_not_open(self, fault: Fault, workspace: str | None = None, *, again: bool = False) -> None:
         """It could not open a conversation in that directory: the next attempt is postponed, and the fault says so.
 
         Not if the reason lies in the conversation: a log that cannot be read, or is another node's, or a directory of
-        its own that is gone.
+        its own that is gone. `again`: as in `failed`.
         """
         # Everybody is told, and it may repeat what a program said that has the agent's secrets.
         fault.say(message=self._clean(fault.message), hint=None if fault.hint is None else self._clean(fault.hint))
@@ -162,7 +201,7 @@ class AgentEntry:
         of_log = isinstance(fault, SessionDamaged | SessionHeld | StoreUnavailable)
         if of_log or (own and not os.path.isdir(workspace or "")):
             return
-        self.failed(fault)
+        self.failed(fault, again=again)
         self._failures += 1
         # What it cannot be created for, no conversation can be opened for, either.
         self._kind, self._is_passing = fault.kind, fault.retryable or self._agent is not None
@@ -193,6 +232,7 @@ class Directory:
         self._entries: dict[str, AgentEntry] = {}
         self._models: dict[str, AgentEntry] = {}
         """The plain models that somebody has asked for."""
+        self._looking: asyncio.Task[None] | None = None
         self.take_up(agents)
 
     @property
@@ -208,6 +248,25 @@ class Directory:
         from trunkline.models.here import models_here
 
         return tuple(MODEL_PREFIX + name for name in models_here() if MODEL_PREFIX + name not in self._entries)
+
+    async def look(self, seconds: float = MAKING_SECONDS) -> None:
+        """See how the agents do of which that is not known, or that may do better by now: as far as that is done within
+        that time."""
+        self.look_soon()
+        if self._looking is not None:
+            await asyncio.wait({self._looking}, timeout=seconds)
+
+    def look_soon(self) -> None:
+        """The same, for those who will ask again: nobody waits for it."""
+        if self._looking is None or self._looking.done():
+            due = [entry for entry in self.entries if entry.is_due]
+            self._looking = asyncio.create_task(_look_at(due), name="look at agents") if due else None
+
+    async def close(self) -> None:
+        """Look at none any more. Idempotent."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.wait({self._looking})
 
     @property
     def names_in_words(self) -> str:
@@ -259,6 +318,12 @@ class Directory:
 
     def _entry(self, settings: AgentSettings) -> AgentEntry:
         return AgentEntry(settings, self._make, self._clock, self._clean, self.logs)
+
+
+async def _look_at(entries: Sequence[AgentEntry]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for entry in entries:
+            group.create_task(entry.look(), name=f"look at {entry.name}")
 
 
 def _looked_up(path: str) -> tuple[str, bool]:

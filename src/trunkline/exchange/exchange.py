@@ -25,6 +25,7 @@ from trunkline.exchange.approvals import Approval
 from trunkline.exchange.browsers import Browsers
 from trunkline.exchange.budgets import Budgets
 from trunkline.exchange.directory import Directory, Make
+from trunkline.exchange.graph_tries import GraphTries
 from trunkline.exchange.live_session import Told
 from trunkline.exchange.people import People
 from trunkline.exchange.pulling import ModelPulls
@@ -73,6 +74,7 @@ class Exchange:
         self.directory = Directory(settings.agents, self._made, clock, self.redactor.text, models_in=models_in)
         self.budgets = Budgets(database, clock, prices.cost)
         self.pulls = ModelPulls(clock, self.redactor.text)
+        self.tries = GraphTries()
         self.cluster = cluster
         """The other nodes, if there are any."""
         sessions = exchange_home.sessions_dir(settings.home)
@@ -123,6 +125,8 @@ class Exchange:
             # Agents are opened and closed all the time, and ask the same few servers.
             await stack.enter_async_context(keeping_posters())
             stack.push_async_callback(exchange.pulls.close)
+            stack.push_async_callback(exchange.directory.close)
+            stack.callback(exchange.tries.close)
             stack.enter_context(hearing(exchange.directory.logs, exchange._agent_of))
             stack.push_async_callback(exchange.switchboard.close)
             if cluster is not None:

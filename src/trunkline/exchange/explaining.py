@@ -17,7 +17,7 @@ from trunkline.core.events import Envelope, Event, Gap
 from trunkline.core.grants import Grant
 from trunkline.exchange.acts import Act
 from trunkline.exchange.approvals import Approval
-from trunkline.exchange.turn_causes import TurnCauses
+from trunkline.exchange.turn_causes import OUTCOME_WORDS, TurnCauses
 
 #: More than anybody reads.
 MOST_ENTRIES = 10_000
@@ -195,7 +195,7 @@ class _Story:
             self.turns.append(began.replace(ended_at=_ms(record), outcome=event.outcome, cause=cause, usage=usage))
             if len(self.turns) > MOST_ENTRIES:
                 self.turns.popleft()
-        return f"{event.outcome}: {cause}"
+        return f"{OUTCOME_WORDS[event.outcome]}: {cause}"
 
     def _tell_acts(self, before: int | None) -> None:
         """The acts before the event with that number; all remaining ones with None."""

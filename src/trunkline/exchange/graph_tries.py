@@ -1,13 +1,14 @@
 """A message tried on a graph as it is being written: one turn of a conversation that nobody keeps.
 
 It is what `trunkline graph run` does: the graph may call all of its own tools, which nobody carries out, and an agent
-that it names may do nothing that needs to be allowed.
+that it names may do nothing that needs to be allowed. What models use for it is counted, within the agent's budget.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from trunkline.base.redact import Redactor
@@ -29,7 +30,10 @@ from trunkline.core.ids import new_id
 from trunkline.core.log import MemoryLog
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
+from trunkline.core.usage import Usage
+from trunkline.exchange.budgets import SessionMeter
 from trunkline.exchange.graph_files import AgentGraph
+from trunkline.exchange.row_writer import Work
 
 if TYPE_CHECKING:
     from trunkline.agents.graph.yaml_graph import GraphFile
@@ -78,16 +82,36 @@ class GraphTries:
         self._seconds = seconds
         self._sessions: dict[str, Session] = {}
 
+    def close(self) -> None:
+        """Stop all of them."""
+        for who in tuple(self._sessions):
+            self.stop(who)
+
     @property
     def running(self) -> int:
         """How many there are."""
         return len(self._sessions)
 
     async def run(
-        self, who: str, graph: AgentGraph, file: GraphFile, message: str, engine: TryEngine, secrets: Redactor
+        self,
+        who: str,
+        graph: AgentGraph,
+        file: GraphFile,
+        message: str,
+        engine: TryEngine,
+        secrets: Redactor,
+        meter: SessionMeter | None = None,
+        person: str = "",
     ) -> TriedTurn:
         """Have a message answered by what a graph's file says. It runs as the graph's agent would: with the options and
         in the workspace of this one. What keeps it from answering is in the turn; `secrets` are masked in all of it.
+
+        Args:
+            meter: what counts it as somebody's turn, and knows how long one may take; None: it costs nothing.
+
+        Raises:
+            BudgetExceeded: nothing is left for it.
+            DatabaseGone: it cannot be counted.
         """
         from trunkline.agents.graph.conversation import GraphFileAgent
 
@@ -108,17 +132,19 @@ class GraphTries:
             workspace=workspace,
             options={**options, "diagnostics": True},
             redact=Redaction(secrets),
+            meter=meter,
         )
         heard = _TryListener()
         session.attach(heard)
         self.stop(who)
         self._sessions[who] = session
+        seconds = min(self._seconds, (meter and meter.seconds_per_turn) or self._seconds)
         try:
             session.submit(UserMessage(message))
-            async with asyncio.timeout(self._seconds):
+            async with _counted(meter, heard, person), asyncio.timeout(seconds):
                 await session.at_rest()
         except TimeoutError:
-            heard.failed = str(AgentTimeout(heard.late(self._seconds)))
+            heard.failed = str(AgentTimeout(heard.late(seconds)))
         finally:
             if self._sessions.get(who) is session:
                 del self._sessions[who]
@@ -133,6 +159,28 @@ class GraphTries:
         return session is not None
 
 
+@asynccontextmanager
+async def _counted(meter: SessionMeter | None, heard: _TryListener, person: str) -> AsyncIterator[None]:
+    """Count the turn of the block, however it ends."""
+    if meter is None:
+        yield
+        return
+    kept: list[Work] = []
+    meter.keep, meter.now = kept.append, lambda: (1, person)
+
+    async def count() -> None:
+        await meter.turn_began(1)
+        for work in kept:
+            await work()
+        await meter.turn_ended(1, heard.usage, person)
+
+    try:
+        yield
+    finally:
+        # What was used was used, also if nobody waits for the answer any more.
+        await asyncio.shield(count())
+
+
 class _TryListener:
     """A sink that keeps what a turn was."""
 
@@ -142,6 +190,8 @@ class _TryListener:
 
     def __init__(self) -> None:
         self.failed = ""
+        self.usage: Usage | None = None
+        """What it used, as far as the agent says so."""
         self._outcome = ""
         self._answer: list[str] = []
         self._tools: list[TriedTool] = []
@@ -161,8 +211,8 @@ class _TryListener:
                     self._progress = text
                 case Failed(message=message):
                     self.failed = self.failed or message
-                case TurnEnded(outcome=outcome):
-                    self._outcome = outcome
+                case TurnEnded(outcome=outcome, usage=usage):
+                    self._outcome, self.usage = outcome, usage
 
     async def drain(self) -> None:
         """It is never behind."""

@@ -129,24 +129,6 @@ class SessionRows:
 
         return [FoundSession(**{**row, "title": row["title"] or ""}) for row in await self._database.read(read)]
 
-    async def list(self, agent: str | None, limit: int, before: str | None) -> list[SessionRow]:
-        """Sessions, newest first; with `before`, those older than that one."""
-
-        def read(tx: Transaction) -> list[Row]:
-            where, values = ["1 = 1"], []
-            if agent is not None:
-                where.append("agent = ?")
-                values.append(agent)
-            if before is not None:
-                where.append("(created_at, id) < (SELECT created_at, id FROM session WHERE id = ?)")
-                values.append(before)
-            sql = (
-                f"SELECT {_COLUMNS} FROM session WHERE {' AND '.join(where)} ORDER BY created_at DESC, id DESC LIMIT ?"
-            )
-            return tx.all(sql, (*values, min(limit, MOST_LISTED)))
-
-        return [SessionRow(**row) for row in await self._database.read(read)]
-
     async def passing(self) -> Sequence[str]:
         """Those that are there for one request only."""
         sql = "SELECT id FROM session WHERE passing = 1"

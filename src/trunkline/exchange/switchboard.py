@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
@@ -33,7 +33,7 @@ from trunkline.exchange.live_session import LiveSession, Told
 from trunkline.exchange.messages import Messages, storable
 from trunkline.exchange.places import OnePlace, Places
 from trunkline.exchange.session_opening import SessionOpening
-from trunkline.exchange.session_rows import SessionRow, SessionRows
+from trunkline.exchange.session_rows import SessionQuery, SessionRow, SessionRows
 from trunkline.exchange.tally import Tallies
 from trunkline.exchange.turn_indexing import TurnIndexing
 from trunkline.exchange.turn_rows import TurnRows
@@ -370,9 +370,11 @@ class Switchboard:
         # That of a passing one may still be on its way.
         return found if found is not None or (live := self._live.get(session_id)) is None else live.row
 
-    async def rows(self, agent: str | None = None, limit: int = LISTED, before: str | None = None) -> list[SessionRow]:
+    async def rows(
+        self, agent: str | None = None, limit: int = LISTED, before: str | None = None
+    ) -> Sequence[SessionRow]:
         """Sessions, newest first; with `before`, those older than that one."""
-        return await self.session_rows.list(agent, limit, before)
+        return await self.session_rows.find(SessionQuery(agent=agent), limit, before)
 
     async def busy(self) -> set[str]:
         """With several nodes: the sessions in which a turn has begun and not ended, or is about to, on any of them."""

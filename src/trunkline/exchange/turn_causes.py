@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from trunkline.core.events import Envelope, Failed, Outcome, StopAsked, ToolCancelled, TurnStarted
 from trunkline.core.turns import STOPPED
 from trunkline.exchange.acts import Act
+
+#: What the ends of turns are called, for people.
+OUTCOME_WORDS: Mapping[Outcome, str] = {
+    "success": "answered",
+    "error": "failed",
+    "cancelled": "stopped",
+    "unknown": "cut off",
+}
 
 #: Of a turn that ended well.
 FINISHED = "The agent had finished its answer."

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -17,11 +16,12 @@ from urllib.parse import quote
 from trunkline.base import config_addresses, exchange_home
 from trunkline.base.chat_platforms import PLATFORMS
 from trunkline.base.exchange_home import API_SOCKET
+from trunkline.base.programs import PROGRAM, own_argv, own_command
 from trunkline.base.values import Value
 from trunkline.exchange.settings import ExchangeSettings
 
-#: What people type, and the variable that decides where an exchange is if no file does.
-PROGRAM, HOME_VARIABLE = "trunkline", "TRUNKLINE_HOME"
+#: The variable that decides where an exchange is if no file does.
+HOME_VARIABLE = "TRUNKLINE_HOME"
 #: The default port of a Tryll server.
 _TRYLL = ("127.0.0.1", 9100)
 
@@ -40,28 +40,28 @@ class WayIn(Value):
 def ways_in(settings: ExchangeSettings, address: str, environ: Mapping[str, str], agent: str) -> list[WayIn]:
     """All of them, those without a token first. `address`: where the exchange is reached over HTTP; `environ` is its
     own."""
-    attach = _attaching(settings, environ)
+    attach, program = _attaching(settings, environ), own_command(environ)
     return [
-        *(() if attach is None else (way.replace(is_here=True) for way in _here(attach, agent))),
+        *(() if attach is None else (way.replace(is_here=True) for way in _here(attach, program, agent))),
         _on_socket(settings.home, agent),
         *_over_http(address, agent),
         *_served(settings, agent),
     ]
 
 
-def _here(attach: str, agent: str) -> Iterator[WayIn]:
-    """By programs on this machine. `attach`: what goes before them in a shell."""
+def _here(attach: str, program: str, agent: str) -> Iterator[WayIn]:
+    """By programs on this machine. `attach`: what goes before them in a shell, where `program` is how to run ours."""
     name = shlex.quote(agent)
-    yield WayIn("chat", "In this machine's terminal", f"{attach}{PROGRAM} chat {name} --attach")
+    yield WayIn("chat", "In this machine's terminal", f"{attach}{program} chat {name} --attach")
     yield WayIn(
         "jsonstream",
         "A host that starts its agents as programs (JSON stream)",
-        f"{attach}{PROGRAM} agent --json-stream --agent {name} --attach",
+        f"{attach}{program} agent --json-stream --agent {name} --attach",
     )
     yield WayIn(
         "agentproc",
         "A chat bridge that starts a program for each message (AgentProc)",
-        f"AGENT_MESSAGE='Hello'; export AGENT_MESSAGE; {attach}{PROGRAM} agentproc serve {name} --attach",
+        f"AGENT_MESSAGE='Hello'; export AGENT_MESSAGE; {attach}{program} agentproc serve {name} --attach",
     )
     editor = _program(f"acp {name} --attach", attach)
     yield WayIn("acp", "Zed: settings.json", _json({"agent_servers": {agent: {"type": "custom", **editor}}}), False)
@@ -127,10 +127,10 @@ def _attaching(settings: ExchangeSettings, environ: Mapping[str, str]) -> str | 
 
 def _program(arguments: str, attach: str) -> Mapping[str, Any]:
     """A program as files name it: whole, since editors do not have the `PATH` of a shell."""
-    found = shutil.which(PROGRAM) or PROGRAM
+    program, *first = own_argv()
     if not attach:
-        return {"command": found, "args": shlex.split(arguments)}
-    return {"command": "/bin/sh", "args": ["-c", f"{attach}exec {shlex.quote(found)} {arguments}"]}
+        return {"command": program, "args": [*first, *shlex.split(arguments)]}
+    return {"command": "/bin/sh", "args": ["-c", f"{attach}exec {shlex.join([program, *first])} {arguments}"]}
 
 
 def _curl(url: str, body: Mapping[str, Any]) -> str:

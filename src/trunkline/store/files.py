@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from trunkline.base import paths
@@ -38,10 +38,13 @@ class FileStore:
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         self._directory = os.path.abspath(os.fspath(directory))
 
-    def create(self, session: str, workspace: str, agent: str | None = None) -> FileLog:
+    def create(
+        self, session: str, workspace: str, agent: str | None = None, given: Mapping[str, str] | None = None
+    ) -> FileLog:
         """A new session. A file of that name that is no log, after a crash or damage, is set aside.
 
-        `agent` is who answers in it, for those who want to know when they open it again.
+        `agent` is who answers in it, for those who want to know when they open it again; `given` the options that it
+        was begun with, as they would be given again.
 
         Raises:
             SessionExists: the id is taken.
@@ -49,7 +52,7 @@ class FileStore:
             ConfigError: the id is empty or absurdly long, or the file cannot be made.
         """
         path = self._path(session)
-        about = Header(session, workspace, round(time.time(), 6), agent=agent)
+        about = Header(session, workspace, round(time.time(), 6), agent=agent, given=given or None)
         header = logfile.encode_header(about)
         if len(header) > logfile.LONGEST_HEADER:
             raise ConfigError(f"A session id of {len(session)} characters is too long.", hint="Choose a shorter one.")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from binascii import crc32
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from trunkline.base import jsontext, shapes
@@ -53,6 +53,8 @@ class Header(Value):
     records: int = records.VERSION
     agent: str | None = None
     """Who answers in it, if that was said."""
+    given: Mapping[str, str] | None = None
+    """Options that it was begun with, for whoever wants to go on with it in the same way."""
 
 
 def encode_header(header: Header) -> bytes:

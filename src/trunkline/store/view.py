@@ -44,7 +44,7 @@ def info(path: str) -> SessionInfo:
     with _opened(path) as fd:
         header, _ = logfile.read_header(fd)
         updated = os.fstat(fd).st_mtime
-    return SessionInfo(header.session, header.workspace, header.created, updated, header.agent)
+    return SessionInfo(header.session, header.workspace, header.created, updated, header.agent, header.given)
 
 
 def _records(path: str) -> Iterator[Envelope | Gap]:

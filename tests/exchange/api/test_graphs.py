@@ -16,7 +16,6 @@ import pytest
 from tests.exchange.api_world import World, world
 from tests.support.graph_texts import BROKEN_SMITH, HOSTILE, MARKUP, SMITH
 from tests.support.loop import until
-from trunkline.exchange.api import graphs as routes
 from trunkline.exchange.graph_files import MAX_BYTES
 from trunkline.exchange.settings import AgentSettings
 
@@ -261,7 +260,7 @@ async def test_a_try_can_be_stopped(tmp_path: Path) -> None:
     async with graph_world(tmp_path) as net:
         path = "/api/graphs/smith/try"
         turn = asyncio.create_task(net.post(path, {"text": text, "message": "Hello", "engine": "models"}))
-        await until(lambda: routes.TRIES.running == 1)
+        await until(lambda: net.exchange.tries.running == 1)
         assert (await net.ask("DELETE", path)).json() == {"stopped": True}
         assert (await turn).json()["outcome"] == "cancelled"
         assert (await net.ask("DELETE", path)).json() == {"stopped": False}

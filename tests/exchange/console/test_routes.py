@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import httpx
@@ -66,6 +67,24 @@ async def test_a_link_is_not_used_up_by_who_only_looks_ahead_or_is_in_already(tm
             refused = await late.get(address)
         assert refused.status_code == 403
         assert "trunkline console" in refused.text
+
+
+async def test_the_door_says_how_the_program_is_run_and_nothing_of_folders_far_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, far = tmp_path / "a" / "bin" / "trunkline", tmp_path / "b"
+    program.parent.mkdir(parents=True)
+    program.touch(mode=0o755)
+    far.mkdir()
+    monkeypatch.setattr(sys, "executable", str(program.with_name("python")))
+    monkeypatch.setenv("PATH", "/nowhere")
+    async with world(tmp_path) as net, browser(net) as who:
+        monkeypatch.chdir(tmp_path / "a")
+        assert "<code>bin/trunkline console</code>" in (await who.get("/sign-in")).text
+        monkeypatch.chdir(far)
+        text = (await who.get("/sign-in")).text
+        assert "<code>trunkline console</code>" in text
+        assert str(tmp_path) not in text
 
 
 @pytest.mark.parametrize(

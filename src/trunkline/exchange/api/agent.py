@@ -9,9 +9,8 @@ from typing import Any
 
 from trunkline.base import shapes
 from trunkline.base.values import Value
-from trunkline.core.faults import Fault
 from trunkline.exchange.agent_log import MOST_LINES
-from trunkline.exchange.api.agents import about
+from trunkline.exchange.api.agents import KNOWN, about
 from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint
 from trunkline.exchange.api.schemas import COUNT, FLAG, MOMENT, TEXT, array, maybe, obj
 from trunkline.exchange.directory import MAKING_SECONDS, AgentEntry
@@ -100,17 +99,18 @@ async def restart(call: ApiCall) -> Mapping[str, Any]:
 
 async def _made(entry: AgentEntry) -> None:
     """Its health is known once it was made; who only looks does not wait long for that."""
-    with suppress(Fault, TimeoutError):
+    with suppress(TimeoutError):
         async with asyncio.timeout(MAKING_SECONDS):
-            await entry.agent()
+            await entry.look()
 
 
 _WAY = obj(wire=TEXT, title=TEXT, text=TEXT, is_command=FLAG, is_here=FLAG)
 _LINE = obj(at=MOMENT, level=TEXT, text=TEXT, session=TEXT)
 _DETAILS = obj(
-    name=TEXT, kind=TEXT, description=TEXT, healthy=FLAG, last_error=maybe(TEXT), capabilities={"type": "object"},
-    agent=TEXT, workspace=maybe(TEXT), mode=TEXT, allow=maybe(array(TEXT)), nodes=maybe(array(TEXT)),
-    provider=maybe(TEXT), model=maybe(TEXT), budget={"type": "object"}, awake=COUNT, busy=COUNT, talk=maybe(TEXT),
+    name=TEXT, kind=TEXT, description=TEXT, healthy=FLAG, known=KNOWN, last_error=maybe(TEXT),
+    capabilities={"type": "object"}, agent=TEXT, workspace=maybe(TEXT), mode=TEXT, allow=maybe(array(TEXT)),
+    nodes=maybe(array(TEXT)), provider=maybe(TEXT), model=maybe(TEXT), budget={"type": "object"}, awake=COUNT,
+    busy=COUNT, talk=maybe(TEXT),
 )  # fmt: skip
 
 ENDPOINTS = (

@@ -95,6 +95,7 @@ def application(
     app = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
     app.router.redirect_slashes = False
     app.state.streams, app.state.reload, app.state.faces = streams or EventStreams(), reload, faces
+    app.state.overview = overview.shared(exchange)
     return app
 
 

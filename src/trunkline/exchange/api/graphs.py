@@ -26,13 +26,10 @@ from trunkline.exchange.graph_files import (
     GraphText,
     GraphTooLarge,
 )
-from trunkline.exchange.graph_tries import GraphTries, TryEngine
+from trunkline.exchange.graph_tries import TryEngine
 
 if TYPE_CHECKING:
     from trunkline.agents.graph.yaml_check import Finding, GraphReport
-
-#: Those of this process; whose each is, its name says.
-TRIES = GraphTries()
 
 
 class GivenText(Value):
@@ -122,14 +119,29 @@ async def try_message(call: ApiCall) -> Mapping[str, Any] | Response:
         report = await asyncio.to_thread(_report, graph, _data(given.text))
         if report.graph is None:
             return _unsound(report)
-        turn = await TRIES.run(_who(call), graph, report.graph, given.message, given.engine, call.exchange.redactor)
+        turn = await call.exchange.tries.run(
+            _who(call),
+            graph,
+            report.graph,
+            given.message,
+            given.engine,
+            call.exchange.redactor,
+            # The mock engine costs nothing.
+            None if given.engine == "mock" else call.exchange.budgets.meter(_payer(graph), ""),
+            call.person.name,
+        )
     return shapes.encode(turn)
+
+
+def _payer(graph: AgentGraph) -> str:
+    """The agent in whose budget a try is; one that no agent has is told by itself."""
+    return graph.id if graph.user is None else graph.user.name
 
 
 async def stop_trying(call: ApiCall) -> Mapping[str, Any]:
     """`DELETE /api/graphs/{id}/try`."""
     found_graph(call)
-    return {"stopped": TRIES.stop(_who(call))}
+    return {"stopped": call.exchange.tries.stop(_who(call))}
 
 
 async def save_text(call: ApiCall) -> Mapping[str, Any] | Response:
@@ -262,7 +274,7 @@ def _message(found: Finding) -> str:
 def _who(call: ApiCall) -> str:
     """Whose try it is: one browser's, or one token's."""
     scope = call.request.scope
-    return f"{call.exchange.settings.home} {browser_secret(scope) or token_digest(scope)}"
+    return browser_secret(scope) or token_digest(scope)
 
 
 _NODE = obj(name=TEXT, type=TEXT, line=COUNT, exits=array(obj(name=TEXT, to=TEXT)))

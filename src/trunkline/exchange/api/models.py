@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from trunkline.base.values import Value
 from trunkline.core.faults import DownloadActive
-from trunkline.exchange.api.changes import changes
+from trunkline.exchange.api.changes import SharedLook, changes
 from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint
 from trunkline.exchange.api.errors import ApiRefused
 from trunkline.exchange.api.events import MEDIA_TYPE
@@ -143,7 +143,7 @@ async def cancel(call: ApiCall) -> Mapping[str, Any]:
 
 async def watch(call: ApiCall) -> Response:
     """`GET /api/models/events`."""
-    return changes(call, "pulls", lambda: list_pulls(call), LOOK_SECONDS)
+    return changes(call, "pulls", SharedLook(lambda: list_pulls(call), LOOK_SECONDS))
 
 
 def _pulls(call: ApiCall) -> dict[str, Any]:

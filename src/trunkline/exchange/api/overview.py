@@ -10,7 +10,8 @@ from typing import Any
 from starlette.responses import Response
 
 from trunkline.exchange.api import approvals as approval_routes
-from trunkline.exchange.api.changes import changes
+from trunkline.exchange.api.agents import KNOWN
+from trunkline.exchange.api.changes import SharedLook, changes
 from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint
 from trunkline.exchange.api.events import MEDIA_TYPE
 from trunkline.exchange.api.schemas import COUNT, FLAG, MOMENT, TEXT, array, maybe, obj
@@ -36,9 +37,14 @@ async def overview(call: ApiCall) -> Mapping[str, Any]:
     return await _made(call.exchange)
 
 
+def shared(exchange: Exchange) -> SharedLook:
+    """What all watch who watch an exchange."""
+    return SharedLook(lambda: _made(exchange), LOOK_SECONDS)
+
+
 async def watch(call: ApiCall) -> Response:
     """`GET /api/overview/events`."""
-    return changes(call, "overview", lambda: _made(call.exchange), LOOK_SECONDS)
+    return changes(call, "overview", call.request.app.state.overview)
 
 
 async def _made(exchange: Exchange) -> dict[str, Any]:
@@ -50,24 +56,31 @@ async def _made(exchange: Exchange) -> dict[str, Any]:
     for id in sorted(busy)[:MOST_SHOWN]:
         if (row := await board.row(id)) is not None:
             running.append({**about(row), **_doing(board.live(id))})
-    used = exchange.budgets.standing()
+    # Whoever looks on is told how they do when that is known.
+    exchange.directory.look_soon()
     return {
         "approvals": [approval_routes.members(each) for each in pending],
         "failed": [_failed(each) for each in failed],
         "running": running,
-        "agents": [
-            {
-                "name": entry.name,
-                "kind": entry.settings.kind,
-                "description": entry.settings.description,
-                "healthy": entry.healthy,
-                "last_error": entry.last_error or None,
-                "budget": used.get(entry.name, {}),
-            }
-            for entry in exchange.directory.entries
-        ],
+        "agents": await _agents(exchange),
         "services": [_beside(service) for service in exchange.beside],
     }
+
+
+async def _agents(exchange: Exchange) -> list[dict[str, Any]]:
+    used, told = exchange.budgets.standing(), []
+    for entry in exchange.directory.entries:
+        healthy, last_error = await entry.health()
+        told.append({
+            "name": entry.name,
+            "kind": entry.settings.kind,
+            "description": entry.settings.description,
+            "healthy": healthy,
+            "known": entry.is_known,
+            "last_error": last_error or None,
+            "budget": used.get(entry.name, {}),
+        })  # fmt: skip
+    return told
 
 
 def _doing(live: LiveSession | None) -> dict[str, Any]:
@@ -106,7 +119,9 @@ _OVERVIEW = obj(
         obj(session=TEXT, turn=COUNT, agent=TEXT, by=TEXT, ended_at=MOMENT, outcome=TEXT, cause=TEXT, message=TEXT)
     ),
     running=array(obj(id=TEXT, agent=TEXT, state=TEXT, turn=COUNT, message=TEXT)),
-    agents=array(obj(name=TEXT, kind=TEXT, description=TEXT, healthy=FLAG, last_error=maybe(TEXT), budget=_OBJECT)),
+    agents=array(
+        obj(name=TEXT, kind=TEXT, description=TEXT, healthy=FLAG, known=KNOWN, last_error=maybe(TEXT), budget=_OBJECT)
+    ),
     services=array(obj(name=TEXT, about=TEXT, where=TEXT, page=maybe(_PAGE))),
 )
 

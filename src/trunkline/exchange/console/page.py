@@ -15,6 +15,7 @@ from trunkline.exchange.settings import Role
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
     from starlette.responses import Response
 
 #: Gives what a page's template needs, or an answer that is no page.
@@ -81,4 +82,19 @@ def rendered(call: ApiCall, template: str, values: Mapping[str, Any], status: in
 @cache
 def environment() -> Environment:
     """The templates of the console."""
-    return pages.environment("trunkline.exchange.console")
+    made = pages.environment("trunkline.exchange.console")
+    made.filters["coded"] = coded
+    return made
+
+
+def coded(text: str) -> Markup:
+    """A sentence with what is in backticks set as code; all of it is text. The scripts have the same."""
+    from markupsafe import Markup, escape
+
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        # Where one is left over, nobody can say what was meant.
+        return escape(text)
+    return Markup().join(
+        Markup("<code>{}</code>").format(part) if number % 2 else escape(part) for number, part in enumerate(parts)
+    )

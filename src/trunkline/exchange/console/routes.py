@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qs, quote
@@ -14,6 +15,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from trunkline.base import pages
 from trunkline.base.asgi_answers import Refused
 from trunkline.base.asgi_body import bounded_body
+from trunkline.base.programs import PROGRAM, own_command_here
 from trunkline.core.faults import Fault
 from trunkline.exchange.api.auth import SIGN_IN, STATIC, browser_secret, come_again, cookie_name, person, wants_page
 from trunkline.exchange.api.endpoint import ApiCall
@@ -31,7 +33,7 @@ MAX_FORM, FORM_SECONDS = 16 * 1024, 30
 
 NOT_FOUND = 404
 SIGN_OUT = "/sign-out"
-USED_LINK = "This link was used already, or is too old. Get another with: trunkline console"
+USED_LINK = "This link was used already, or is too old. Get another as is said below."
 WRONG_TOKEN = "This is not the token of anybody here."  # noqa: S105  (about one)
 
 
@@ -90,16 +92,16 @@ def _signing_in(exchange: Exchange) -> Callable[[Request], Awaitable[Response]]:
         code = request.query_params.get("code", "")
         if request.method == "POST":
             secret = await exchange.browsers.by_token(await _token(request))
-            return _let_in(request, secret) if secret else _door(request, WRONG_TOKEN, 403)
+            return _let_in(request, secret) if secret else _door(exchange, request, WRONG_TOKEN, 403)
         if request.method == "HEAD" or "prefetch" in request.headers.get("sec-purpose", ""):
-            return _door(request)
+            return _door(exchange, request)
         if code and person(request.scope) is not None:
             # Whoever is in already keeps the link for another browser.
             return RedirectResponse(_target(request), 303, HEADERS)
         if not code:
-            return _door(request)
+            return _door(exchange, request)
         secret = await exchange.browsers.by_code(code)
-        return _let_in(request, secret) if secret else _door(request, USED_LINK, 403)
+        return _let_in(request, secret) if secret else _door(exchange, request, USED_LINK, 403)
 
     return signing_in
 
@@ -129,8 +131,14 @@ def _let_in(request: Request, secret: str) -> Response:
     return response
 
 
-def _door(request: Request, problem: str = "", status: int = 200) -> Response:
-    values: Mapping[str, Any] = {"problem": problem, "to": quote(_target(request))}
+def _door(exchange: Exchange, request: Request, problem: str = "", status: int = 200) -> Response:
+    program = own_command_here(exchange.environ)
+    if program.startswith(os.sep):
+        # Which folders this machine has is nothing for strangers.
+        program = PROGRAM
+    values: Mapping[str, Any] = {
+        "problem": problem, "to": quote(_target(request)), "program": program, "is_near": program != PROGRAM
+    }  # fmt: skip
     return Response(environment().get_template("sign_in.html").render(values), status, HEADERS, "text/html")
 
 

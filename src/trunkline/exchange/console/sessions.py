@@ -15,15 +15,13 @@ from trunkline.exchange.api.turns import found_turns
 from trunkline.exchange.console.page import ConsolePage
 from trunkline.exchange.session_opening import GRAPH
 from trunkline.exchange.session_rows import LONGEST_TITLE
+from trunkline.exchange.turn_causes import OUTCOME_WORDS
 
 #: How many are on a page.
 PAGE = 50
 #: What the ends of turns are called here, each with the class of its tag.
 OUTCOMES = {
-    "success": ("answered", ""),
-    "error": ("failed", "bad"),
-    "cancelled": ("stopped", ""),
-    "unknown": ("cut off", "bad"),
+    outcome: (word, "bad" if outcome in ("error", "unknown") else "") for outcome, word in OUTCOME_WORDS.items()
 }
 #: The same for what sessions are at.
 STATES = {"running": "at work", "awaiting_approval": "asks", "ending": "ending"}

@@ -15,6 +15,7 @@ STATES = {
     "none": "This exchange was started without a file.",
     "loaded": "In force as it is on disk.",
     "changed": "Changed on disk, not loaded.",
+    "wrong": "It has mistakes and is not loaded. What was loaded before is still in force.",
     "gone": "The file is gone. What was loaded before is still in force.",
     "unreadable": "The file cannot be read. What was loaded before is still in force.",
 }
@@ -29,7 +30,10 @@ async def settings(call: ApiCall) -> Mapping[str, Any]:
     for row in found["settings"]:
         group = groups.setdefault(row["section"].partition(".")[0], {})
         group.setdefault(row["section"], []).append(row)
-    return {"found": found, "groups": groups, "states": STATES, "value": value_text, "short": short_key}
+    disk = {name: found[name] for name in ("file", "problems", "differences")}
+    return {
+        "found": found, "groups": groups, "disk": disk, "states": STATES, "value": value_text, "short": short_key
+    }  # fmt: skip
 
 
 def value_text(value: Any) -> str:

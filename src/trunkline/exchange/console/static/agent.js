@@ -2,7 +2,7 @@
 
 import { health, write } from "./agent-parts.js";
 import { complain, get, post } from "./api.js";
-import { el, fill } from "./dom.js";
+import { coded, el, fill } from "./dom.js";
 import { whenever } from "./frame.js";
 
 /** How often is looked for new lines, while somebody looks. */
@@ -96,8 +96,8 @@ async function restart(now) {
   try {
     const found = await post(`${path}/restart`, { now });
     const kept = found.kept ? ` ${counted(found.kept)} in use keep what they have until they are at rest.` : "";
-    told.firstElementChild.textContent = found.healthy
-      ? `Restarted: ${counted(found.let_go)} let go of.${kept}` : `It cannot be started: ${found.last_error}`;
+    fill(told.firstElementChild, found.healthy
+      ? `Restarted: ${counted(found.let_go)} let go of.${kept}` : coded(`It cannot be started: ${found.last_error}`));
     told.hidden = false;
     again.hidden = !found.kept;
     complain(null);

@@ -1,5 +1,7 @@
 // How pages talk to the exchange: by its HTTP API, with what shows that they are its own.
 
+import { coded, fill } from "./dom.js";
+
 const forgery = document.querySelector('meta[name="trunkline-page"]')?.content ?? "";
 
 /** What went wrong with a request, in words for people; `status` 0: nobody answered. */
@@ -75,6 +77,6 @@ export function hear(address, heard, state = () => {}) {
 /** Tell somebody what went wrong, on top of the page; nothing takes it away. */
 export function complain(error) {
   const place = document.getElementById("trouble");
-  place.textContent = error ? error.message : "";
+  fill(place, error ? coded(error.message) : "");
   place.hidden = !error;
 }

@@ -1,10 +1,10 @@
 // Blocks as rows of the page.
 
 import { durationOf, toolCard } from "./conversation-tool.js";
-import { el, fill } from "./dom.js";
+import { coded, el, fill } from "./dom.js";
 import { markdownView } from "./markdown.js";
+import { outcomeTag, outcomeWord } from "./outcomes.js";
 
-const OUTCOMES = { success: "Finished", error: "Failed", cancelled: "Stopped", unknown: "Cut off" };
 const MARKS = { completed: "✓", in_progress: "▸", pending: "○" };
 const STEPS = { completed: "done", in_progress: "in progress", pending: "to do" };
 export const MODES = {
@@ -102,7 +102,7 @@ const KINDS = {
     };
   },
 
-  notice: (block) => ({ body: el("p", { class: "hint note" }, block.text), label: () => "Notice" }),
+  notice: (block) => ({ body: el("p", { class: "hint note" }, coded(block.text)), label: () => "Notice" }),
 
   login: (block) => ({
     body: el("p", { class: "note" }, `The MCP server ${block.name} needs a login: `,
@@ -119,7 +119,7 @@ const KINDS = {
   }),
 
   failure: (block) => ({
-    body: el("div", { class: "problem", role: "note" }, el("strong", {}, "Failed: "), block.text,
+    body: el("div", { class: "problem", role: "note" }, el("strong", {}, "Failed: "), coded(block.text),
       el("span", { class: "hint" }, ` (${block.fault})`)),
     label: () => "Failure",
   }),
@@ -142,12 +142,11 @@ const KINDS = {
 
   end: (block, page) => ({
     body: el("div", { class: `ended ${block.outcome}` },
-      el("span", { class: block.outcome === "error" || block.outcome === "unknown" ? "tag bad" : "tag" },
-        OUTCOMES[block.outcome] ?? block.outcome),
+      outcomeTag(block.outcome),
       el("span", { class: "hint" }, endOf(block)),
       page.fork && el("button", { class: "quiet small", type: "button", on: { click: () => page.fork(block.seq) } },
         "Fork from here")),
-    label: () => `End of turn ${block.turn}: ${OUTCOMES[block.outcome] ?? block.outcome}`,
+    label: () => `End of turn ${block.turn}: ${outcomeWord(block.outcome)}`,
   }),
 };
 

@@ -25,6 +25,13 @@ function filled(made, attributes, children) {
   return made;
 }
 
+/** A sentence with what is in backticks set as code. */
+export function coded(text) {
+  const parts = String(text).split("`");
+  // Where one is left over, nobody can say what was meant.
+  return parts.length % 2 ? parts.map((part, index) => (index % 2 ? el("code", {}, part) : part)) : [String(text)];
+}
+
 /** A moment, in milliseconds since 1970, as people say it; the whole of it is in its title. */
 export function moment(at, now = Date.now()) {
   const seconds = Math.max(0, Math.round((now - at) / 1000));

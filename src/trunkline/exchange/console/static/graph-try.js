@@ -1,7 +1,7 @@
 // A message tried on a graph as it stands in the editor.
 
 import { complain, post, remove } from "./api.js";
-import { el, fill } from "./dom.js";
+import { coded, el, fill } from "./dom.js";
 import { picture } from "./graph-picture.js";
 
 const byId = (id) => document.getElementById(id);
@@ -33,7 +33,7 @@ export function tries(base, text, go) {
     const said = turn.answer
       ? el("p", { class: "said" }, turn.answer)
       : el("p", { class: "said silent" }, turn.outcome === "cancelled" ? "It was stopped." : "It said nothing.");
-    fill(byId("answer"), said, turn.error ? el("p", { class: "problem" }, turn.error) : null, turn.tools.map(called));
+    fill(byId("answer"), said, turn.error ? el("p", { class: "problem" }, coded(turn.error)) : null, turn.tools.map(called));
     fill(byId("path"), turn.path.map(step));
     const nodes = turn.path.map(({ node }) => node);
     byId("tried").hidden = false;

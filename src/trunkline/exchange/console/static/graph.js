@@ -1,7 +1,7 @@
 // One graph: its text, what is wrong with it, its drawing, and whether it is saved.
 
 import { complain, get, post } from "./api.js";
-import { el, fill } from "./dom.js";
+import { coded, el, fill } from "./dom.js";
 import { graphEditor } from "./graph-editor.js";
 import { inWords, picture } from "./graph-picture.js";
 import { tries } from "./graph-try.js";
@@ -46,9 +46,6 @@ function tell(found) {
     el("li", {}, node(name), ` (${type}): `, exits.map(({ name: exit, to }, index) =>
       [index ? ", " : "", `${exit} to `, to ? node(to) : "the end"]).flat())));
 }
-
-/** A sentence with what is in backticks set as code. */
-const coded = (text) => text.split("`").map((part, index) => index % 2 ? el("code", {}, part) : part);
 
 const node = (name) => el("button", { type: "button", class: "link", on: { click: () => go(name) } }, name);
 
@@ -106,7 +103,7 @@ function take(found) {
     save.hidden = !writable;
     copy.hidden = writable;
   }
-  note.textContent = !edits ? "" : found.why_fixed || (version ? "" : NO_FILE);
+  fill(note, !edits ? "" : coded(found.why_fixed || (version ? "" : NO_FILE)));
   tell(found);
   if (found.svg) drawing.show(found.svg, inWords(found));
   else drawing.tell("There is nothing to draw until the problems are solved.");
@@ -122,6 +119,8 @@ async function keep(force = false) {
   if (!writable || (!changed() && version)) return;
   const text = editor.text;
   save.disabled = true;
+  // What was said of an earlier one is not true of this one.
+  note.textContent = "";
   try {
     const found = await post(base, { text: written(), version, force });
     ({ version } = found);

@@ -1,8 +1,10 @@
 // The first page: filled anew whenever something in the overview has changed.
 
 import { complain, post } from "./api.js";
-import { el, fill, moment } from "./dom.js";
+import { coded, el, fill, moment } from "./dom.js";
+import { healthTag } from "./agent-parts.js";
 import { whenever } from "./frame.js";
+import { outcomeTag } from "./outcomes.js";
 
 const list = (id) => document.getElementById(`${id}-list`);
 
@@ -24,9 +26,9 @@ function approval(each) {
 
 function failure(each) {
   return el("li", {},
-    el("span", { class: "tag bad" }, each.outcome === "unknown" ? "cut off" : "failed"),
+    outcomeTag(each.outcome),
     el("span", { class: "grow" }, conversation(each.session, each.message || "A message without words"),
-      el("span", { class: "hint block" }, each.cause)),
+      el("span", { class: "hint block" }, coded(each.cause))),
     el("span", { class: "hint" }, each.agent, " · ", moment(each.ended_at)));
 }
 
@@ -47,10 +49,10 @@ function agent(each) {
       el("meter", { min: 0, max: limit, value: used, high: limit * 0.9, "aria-label": LIMITS[name] ?? name }), " ",
       `${Number(used.toFixed(2)).toLocaleString()} of ${limit.toLocaleString()} ${LIMITS[name] ?? name}`));
   return el("li", {},
-    el("span", { class: each.healthy ? "tag good" : "tag bad" }, each.healthy ? "well" : "unwell"),
+    healthTag(each),
     el("span", { class: "grow" },
       el("a", { href: `/agents/${encodeURIComponent(each.name)}` }, each.name),
-      el("span", { class: "hint block" }, each.healthy ? each.description : each.last_error), budgets),
+      el("span", { class: "hint block" }, each.healthy ? each.description : coded(each.last_error ?? "")), budgets),
     el("button", { class: "quiet small", type: "button", on: { click: () => begin(each.name) } }, "Write to it"));
 }
 

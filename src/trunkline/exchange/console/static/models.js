@@ -2,7 +2,7 @@
 // server, and fetched anew when something has changed.
 
 import { complain, hear, post, remove } from "./api.js";
-import { el, fill } from "./dom.js";
+import { coded, el, fill } from "./dom.js";
 
 const pulls = document.getElementById("pulls");
 const said = document.getElementById("said");
@@ -48,7 +48,7 @@ function pullRow(each) {
   return el("li", { "data-pull": each.id, "data-state": each.state },
     el("span", { class: mark }, word),
     el("span", { class: "grow" }, el("strong", {}, each.name), running ? progress(each) : null,
-      each.error ? el("span", { class: "block" }, each.error) : null,
+      each.error ? el("span", { class: "block" }, coded(each.error)) : null,
       each.note ? el("span", { class: "hint block" }, each.note) : null),
     mayDo && running ? el("button", {
       type: "button", class: "quiet small", "aria-label": `Cancel the pull of ${each.name}`,

@@ -1,7 +1,8 @@
 // The timeline of a session: its turns with their causes, each folded open when somebody wants to know more.
 
 import { complain, get, post, remove } from "./api.js";
-import { el, fill, moment } from "./dom.js";
+import { coded, el, fill, moment } from "./dom.js";
+import { isBadEnd, outcomeTag } from "./outcomes.js";
 import { entryRow, lasting } from "./timeline-entries.js";
 import { ready } from "./timeline-replay.js";
 import { whenever } from "./frame.js";
@@ -12,10 +13,6 @@ const isGraph = "graph" in about.dataset, isAdmin = "admin" in about.dataset;
 const address = `/sessions/${encodeURIComponent(id)}`;
 const place = document.getElementById("turns"), state = document.getElementById("timeline-state");
 
-const OUTCOMES = {
-  success: ["answered", "tag good"], error: ["failed", "tag bad"], cancelled: ["stopped", "tag"],
-  unknown: ["cut off", "tag bad"], running: ["at work", "tag good"],
-};
 const TOKENS = { input_tokens: "in", output_tokens: "out", cache_read_tokens: "from the cache" };
 
 /** The entries of each turn together, and those between turns. */
@@ -68,20 +65,19 @@ function rows(group, since) {
 }
 
 function turnItem(story, group, isOpen) {
-  const [outcome, tag] = OUTCOMES[story.outcome] ?? [story.outcome, "tag"];
-  const isBad = tag.endsWith("bad");
+  const isBad = isBadEnd(story.outcome);
   const body = el("div", { class: "turn-body" });
   const build = () => {
     if (body.childElementCount) return;
     fill(body,
-      story.outcome !== "success" && el("p", { class: isBad ? "cause bad" : "cause" }, story.cause),
+      story.outcome !== "success" && el("p", { class: isBad ? "cause bad" : "cause" }, coded(story.cause)),
       isGraph && story.ended_at !== null ? picture(story.turn) : null,
       el("ol", { class: "entries" }, rows(group, story.began_at)));
   };
   const tokens = used(story.usage);
   const details = el("details", { open: isOpen, on: { toggle: () => details.open && build() } },
     el("summary", {},
-      el("span", { class: tag }, outcome),
+      outcomeTag(story.outcome),
       el("h2", {}, el("span", { class: "hint" }, `${story.turn} `), story.message || "A message without words"),
       el("span", { class: "hint meta" },
         story.by && el("span", {}, story.by),
