@@ -36,6 +36,18 @@ async def test_a_session_in_which_nothing_was_said_is_not_kept() -> None:
     assert len(shelf.sessions()) == 1
 
 
+async def test_what_decides_who_answers_is_kept_for_whoever_goes_on_and_no_key(tmp_path: Path) -> None:
+    script = tmp_path / "talk.yaml"
+    script.write_text("turns: [{steps: [{text: Hi}]}]")
+    options = ChatOptions(agent="scripted", script=str(script), base_url="https://me:s3cret@models.example/v1")
+    talk = await opened(options)
+    talk.session.submit(UserMessage("hello"))
+    await talk.session.at_rest()
+    await talk.close()
+    (info,) = shelf.sessions()
+    assert info.given == {"script": str(script)}
+
+
 async def test_a_resumed_session_is_kept_whatever_is_said(tmp_path: Path) -> None:
     options = ChatOptions(agent="echo", session_id="mine", workspace=str(tmp_path))
     talk = await opened(options)

@@ -94,6 +94,26 @@ def test_people_are_told_how_to_go_on_with_the_new_session() -> None:
     assert re.fullmatch(rf"Go on with: trunkline chat coder (--workspace \S+ )?--resume {new}", second)
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"provider": "mock"}, "--provider mock "),
+        ({"model": "m-1", "base_url": "http://127.0.0.1:1/v1"}, "--model m-1 --base-url http://127.0.0.1:1/v1 "),
+        ({"something": "of a newer version"}, ""),
+    ],
+)
+def test_they_are_told_all_that_the_session_was_begun_with(given: dict[str, str], words: str, tmp_path: Path) -> None:
+    log = FileStore(paths.sessions_dir()).create("given", str(tmp_path), "coder", given)
+    for seq, event in enumerate((TurnStarted(UserMessage("Hi")), TurnEnded("success")), 1):
+        log.append(Envelope("given", seq, 1, 1_700_000_000.0 + seq, event))
+    log.close()
+    for forked in ("given", "latest"):
+        # The second is a fork of the first.
+        done = invoke(command, "fork", forked)
+        assert done.exit_code == 0, done.stderr
+        assert f"trunkline chat coder {words}--resume " in done.stdout
+
+
 def test_a_session_of_the_exchange_can_be_cut_at_a_turn_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRUNKLINE_HOME", str(tmp_path))
     log = FileStore(tmp_path / "exchange" / "sessions").create("shared", "/work", "helper")

@@ -309,3 +309,20 @@ def test_an_agent_that_works_beside_the_file_of_an_exchange_says_nothing_of_it(t
     found = load(str(tmp_path), {"HOME": str(tmp_path / "home")})
     assert not found.all_warnings()
     assert not any(found.refused.values())
+
+
+def test_what_a_file_says_of_its_cluster_needs_nothing_of_the_rest(tmp_path: Path) -> None:
+    path = tmp_path / "trunkline.toml"
+    cluster = '[cluster]\nnats = "nats://127.0.0.1:4222"\npostgres_env = "ROWS"\nnode = "a"\n'
+    path.write_text(f'{cluster}[people.ana]\ntoken_env = "NOT_SET_HERE"\n')
+    with pytest.raises(config.WrongFile, match="NOT_SET_HERE"):
+        config.read(str(path), {"ROWS": "postgresql://127.0.0.1/rows"})
+    found = config.read_cluster(str(path), {"ROWS": "postgresql://127.0.0.1/rows"})
+    assert found is not None
+    assert (found.node, found.nats, found.postgres) == ("a", ("nats://127.0.0.1:4222",), "postgresql://127.0.0.1/rows")
+    with pytest.raises(config.WrongFile, match=r":3:1: `cluster.postgres_env` names `ROWS`, which is not set"):
+        config.read_cluster(str(path), {})
+    path.write_text("[exchange]\n")
+    assert config.read_cluster(str(path), {}) is None
+    with pytest.raises(config.WrongFile, match="does not exist"):
+        config.read_cluster(str(tmp_path / "none.toml"), {})

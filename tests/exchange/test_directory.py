@@ -14,13 +14,15 @@ import pytest
 
 from tests.support.attached import echo, exchange
 from tests.support.exchange_world import NOON, CommandedAgent
+from tests.support.loop import until
 from tests.support.misbehaving import argv
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base import backoff
 from trunkline.core.agent import Agent
 from trunkline.core.events import Envelope, Failed, Notice, TextDelta, TurnEnded, UserMessage
 from trunkline.core.faults import AgentCrashed, ConfigError, SessionDamaged, UnknownAgent
 from trunkline.core.rules import NO_RULES, Rules
-from trunkline.exchange.directory import FIRST_DELAY_MS, LONGEST_DELAY_MS, AgentEntry, Directory
+from trunkline.exchange.directory import FIRST_DELAY_MS, LONGEST_DELAY_MS, LOOK_AGAIN_MS, AgentEntry, Directory
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.live_session import LiveSession
 from trunkline.exchange.settings import AgentSettings
@@ -81,6 +83,69 @@ async def test_one_that_cannot_be_made_is_tried_again_later_and_later() -> None:
     await entry.agent()
     entry.worked()
     assert entry.healthy
+
+
+async def test_who_only_looks_learns_how_it_is_and_its_log_says_it_once() -> None:
+    maker = Maker(helper="echo", other="echo")
+    entry = maker.directory.find("helper")
+    maker.problem = ConfigError("It lacks a model.")
+    assert (entry.is_known, entry.is_due, entry.healthy) == (False, True, True)
+    await maker.directory.look(PATIENCE_SECONDS)
+    assert (entry.is_known, await entry.health()) == (True, (False, "It lacks a model."))
+    for _ in range(5):
+        maker.now += LONGEST_DELAY_MS
+        await maker.directory.look(PATIENCE_SECONDS)
+    assert len(maker.made) == 12
+    assert [line.text for line in maker.directory.logs.of("helper")] == ["It lacks a model."]
+    maker.problem = ConfigError("It lacks a key.")
+    maker.now += LONGEST_DELAY_MS
+    await maker.directory.look(PATIENCE_SECONDS)
+    assert [line.text for line in maker.directory.logs.of("helper")] == ["It lacks a model.", "It lacks a key."]
+
+
+async def test_one_that_lacked_something_is_well_once_it_can_be_made() -> None:
+    maker = Maker(helper="echo")
+    entry = maker.directory.find("helper")
+    maker.problem = ConfigError("It lacks a model.")
+    await entry.look()
+    maker.problem = None
+    await entry.look()
+    assert not entry.healthy, "it is not tried again at once"
+    maker.now += LONGEST_DELAY_MS
+    assert entry.is_due
+    await entry.look()
+    assert (await entry.health(), entry.is_due) == ((True, "It lacks a model."), False)
+
+
+async def test_what_an_agent_says_that_it_lacks_is_told_until_it_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    lacks: list[str | None] = ["There is no program `x`."]
+    monkeypatch.setattr(CommandedAgent, "problem", lambda self: lacks[0], raising=False)
+    maker = Maker(helper="echo")
+    entry = maker.directory.find("helper")
+    await entry.look()
+    assert await entry.health() == (False, "There is no program `x`.")
+    assert not entry.is_due
+    lacks[0] = None
+    maker.now += LOOK_AGAIN_MS
+    await maker.directory.look(PATIENCE_SECONDS)
+    assert (await entry.health())[0]
+
+
+async def test_one_that_hangs_does_not_keep_others_from_being_looked_at() -> None:
+    maker = Maker(helper="echo", other="echo")
+    gate = asyncio.Event()
+
+    async def hanging(name: str, options: dict[str, Any]) -> Agent:
+        await gate.wait()
+        return CommandedAgent()
+
+    helper, other = (maker.directory.find(name) for name in ("helper", "other"))
+    helper._make = hanging
+    maker.directory.look_soon()
+    await until(lambda: other.is_known)
+    assert not helper.is_known
+    await maker.directory.close()
+    await maker.directory.close()
 
 
 async def test_those_who_waited_while_it_could_not_be_made_do_not_each_try_again_at_once() -> None:

@@ -9,6 +9,7 @@ from trunkline.core.events import Envelope, Event, Gap, UserMessage
 from trunkline.exchange import explaining
 from trunkline.exchange.acts import Act
 from trunkline.exchange.explaining import LONGEST_TEXT, Explanation, explained
+from trunkline.exchange.turn_causes import OUTCOME_WORDS
 
 ABOUT = {"id": "s", "agent": "helper", "by": "ana"}
 
@@ -38,7 +39,7 @@ STARTED = events.TurnStarted(UserMessage("Go", sender="bob"))
 def test_every_end_has_its_cause(between: list[Event], outcome: events.Outcome, cause: str) -> None:
     found = story(STARTED, *between, events.TurnEnded(outcome))
     assert [(turn.by, turn.outcome, turn.cause) for turn in found.turns] == [("bob", outcome, cause)]
-    assert found.timeline[-1].text == f"{outcome}: {cause}"
+    assert found.timeline[-1].text == f"{OUTCOME_WORDS[outcome]}: {cause}"
 
 
 def test_the_fault_of_one_turn_is_not_the_cause_of_the_next_ones_end() -> None:

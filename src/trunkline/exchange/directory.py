@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from trunkline.agents import registry
@@ -109,9 +110,10 @@ class AgentEntry:
 
     def _problem_of(self, agent: Agent) -> str:
         try:
-            return self._clean(registry.problem(agent, self.settings.workspace) or "")[:SHOWN_CHARS]
-        except Fault as fault:
-            return self._clean(str(fault))[:SHOWN_CHARS]
+            found = registry.problem(agent, self.settings.workspace) or ""
+        except Exception as error:
+            found = str(of(error))
+        return self._clean(found)[:SHOWN_CHARS]
 
     async def agent(self) -> Agent:
         """The agent, created if need be.
@@ -232,7 +234,7 @@ class Directory:
         self._entries: dict[str, AgentEntry] = {}
         self._models: dict[str, AgentEntry] = {}
         """The plain models that somebody has asked for."""
-        self._looking: asyncio.Task[None] | None = None
+        self._looking: dict[AgentEntry, asyncio.Task[None]] = {}
         self.take_up(agents)
 
     @property
@@ -249,24 +251,30 @@ class Directory:
 
         return tuple(MODEL_PREFIX + name for name in models_here() if MODEL_PREFIX + name not in self._entries)
 
-    async def look(self, seconds: float = MAKING_SECONDS) -> None:
+    async def look(self, seconds: float) -> None:
         """See how the agents do of which that is not known, or that may do better by now: as far as that is done within
         that time."""
         self.look_soon()
-        if self._looking is not None:
-            await asyncio.wait({self._looking}, timeout=seconds)
+        if self._looking:
+            await asyncio.wait(self._looking.values(), timeout=seconds)
 
     def look_soon(self) -> None:
         """The same, for those who will ask again: nobody waits for it."""
-        if self._looking is None or self._looking.done():
-            due = [entry for entry in self.entries if entry.is_due]
-            self._looking = asyncio.create_task(_look_at(due), name="look at agents") if due else None
+        for entry in self.entries:
+            if entry.is_due and entry not in self._looking:
+                task = asyncio.create_task(entry.look(), name=f"look at {entry.name}")
+                self._looking[entry] = task
+                task.add_done_callback(partial(self._looked, entry))
+
+    def _looked(self, entry: AgentEntry, task: asyncio.Task[None]) -> None:
+        del self._looking[entry]
 
     async def close(self) -> None:
         """Look at none any more. Idempotent."""
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.wait({self._looking})
+        for task in (looking := tuple(self._looking.values())):
+            task.cancel()
+        if looking:
+            await asyncio.wait(looking)
 
     @property
     def names_in_words(self) -> str:
@@ -318,12 +326,6 @@ class Directory:
 
     def _entry(self, settings: AgentSettings) -> AgentEntry:
         return AgentEntry(settings, self._make, self._clock, self._clean, self.logs)
-
-
-async def _look_at(entries: Sequence[AgentEntry]) -> None:
-    async with asyncio.TaskGroup() as group:
-        for entry in entries:
-            group.create_task(entry.look(), name=f"look at {entry.name}")
 
 
 def _looked_up(path: str) -> tuple[str, bool]:

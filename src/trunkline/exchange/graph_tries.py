@@ -108,9 +108,9 @@ class GraphTries:
 
         Args:
             meter: what counts it as somebody's turn, and knows how long one may take; None: it costs nothing.
+            A turn that the budget does not allow says so.
 
         Raises:
-            BudgetExceeded: nothing is left for it.
             DatabaseGone: it cannot be counted.
         """
         from trunkline.agents.graph.conversation import GraphFileAgent

@@ -68,4 +68,5 @@ async def test_one_that_takes_long_to_make_does_not_hold_up_the_list(
         monkeypatch.setattr(net.exchange.directory.find("echo"), "_make", never)
         found = {agent["name"]: agent for agent in (await net.get("/api/agents")).json()["agents"]}
         assert (found["echo"]["healthy"], found["echo"]["capabilities"]) == (True, {})
+        assert (found["echo"]["known"], found["fake"]["known"]) == (False, True)
         assert not [task for task in asyncio.all_tasks() if task.get_name() == "make echo"]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.exchange.api_world import FAKE, Reader, token, world
 from tests.support.loop import until
 from trunkline.core.events import Failed, TurnEnded
+from trunkline.exchange.api.changes import SharedLook
 from trunkline.exchange.people import People
 from trunkline.exchange.settings import AgentBudget
 
@@ -51,8 +55,7 @@ async def test_it_is_told_again_when_it_has_changed(tmp_path: Path) -> None:
         reader = Reader(net.app, "/api/overview/events", {"authorization": f"Bearer {token('observer')}"})
         await until(lambda: reader.text.count("event: overview") == 1)
         await net.say(await net.session())
-        await until(lambda: reader.text.count("event: overview") >= 2)
-        assert '"message":"Hello"' in reader.text.replace('": "', '":"')
+        await until(lambda: '"message":"Hello"' in reader.text.replace('": "', '":"'))
         net.app.state.streams.close()
         await until(lambda: reader.ended)
         await reader.leave()
@@ -101,3 +104,42 @@ async def test_what_runs_beside_it_is_told_with_the_page_that_people_can_open(tm
     assert page.text.count("what it is for") == 2
     assert f'<a href="{where}">' in page.text
     assert 'href="127.0.0.1:9100"' not in page.text
+
+
+async def test_an_agent_that_cannot_work_is_not_well_although_nobody_has_looked_at_it(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+        reader = Reader(net.app, "/api/overview/events", {"authorization": f"Bearer {token('observer')}"})
+
+        def found() -> dict[str, Any]:
+            events = [json.loads(line[6:]) for line in reader.text.splitlines() if line.startswith("data: ")]
+            return {agent["name"]: agent for agent in events[-1]["agents"]} if events else {}
+
+        await until(lambda: bool(found()) and not found()["broken"]["healthy"])
+        assert found()["broken"]["last_error"] == "It lacks a key."
+        assert (found()["echo"]["healthy"], found()["echo"]["known"]) == (True, True)
+        await reader.leave()
+        lines = (await net.get("/api/agents/broken/log")).json()["lines"]
+        for _ in range(3):
+            await net.get("/api/agents/broken")
+        assert (await net.get("/api/agents/broken/log")).json()["lines"] == lines
+
+
+async def test_it_is_made_once_for_all_who_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with world(tmp_path) as net:
+        made = 0
+        listed = net.exchange.switchboard.approvals.listed
+
+        async def counted(*args: Any) -> Any:
+            nonlocal made
+            made += 1
+            return await listed(*args)
+
+        monkeypatch.setattr(net.exchange.switchboard.approvals, "listed", counted)
+        # So long that all of them come in one round.
+        net.app.state.overview = SharedLook(net.app.state.overview._made, 1e9)
+        who = {"authorization": f"Bearer {token('observer')}"}
+        readers = [Reader(net.app, "/api/overview/events", who) for _ in range(5)]
+        await until(lambda: all("event: overview" in reader.text for reader in readers))
+        assert made == 1
+        for reader in readers:
+            await reader.leave()

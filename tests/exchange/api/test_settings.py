@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from tests.exchange.api_world import BASE, world
+from tests.support.graph_texts import SMITH
 from tests.support.system_keyring import Memory, using
 from trunkline.base.keyring import ENTRIES
 from trunkline.exchange import config
@@ -72,12 +73,16 @@ class Asked:
     async def rows(self) -> dict[str, dict[str, Any]]:
         return {row["key"]: row for row in (await self.shown()).json()["settings"]}
 
-    async def problems(self) -> list[dict[str, Any]]:
+    async def checked(self) -> dict[str, Any]:
         found = await self._client.post(
             "/api/settings/check", headers={"authorization": f"Bearer {SECRETS['ANA_TOKEN']}"}
         )
         assert found.status_code == 200, found.text
-        problems: list[dict[str, Any]] = found.json()["problems"]
+        checked: dict[str, Any] = found.json()
+        return checked
+
+    async def problems(self) -> list[dict[str, Any]]:
+        problems: list[dict[str, Any]] = (await self.checked())["problems"]
         return problems
 
 
@@ -172,7 +177,8 @@ async def test_a_file_that_was_changed_is_told_key_by_key(tmp_path: Path) -> Non
             'token_env = "DAN"\n'
         )  # fmt: skip
         found = (await net.shown()).json()
-        assert found["file"]["state"] == "changed"
+        assert found["file"]["state"] == "wrong"
+        assert [each["problem"] for each in found["problems"]] == ["names `DAN`, which is not set"]
         assert {each["key"]: (each["loaded"], each["disk"]) for each in found["differences"]} == {
             "exchange.approvals_expire": ("2h", "3h"),
             "people.ana.role": ("admin", None),
@@ -208,11 +214,37 @@ async def test_problems_are_told_at_their_lines_and_nothing_is_loaded(tmp_path: 
         net.path.write_text(FILE.replace("approvals_expire", "aprovals_expire").replace('"observer"', '"king"'))
         first, second = await net.problems()
         assert first == {
-            "path": str(net.path), "line": line("approvals"), "column": 1, "key": "exchange.aprovals_expire",
-            "problem": "unknown key", "hint": "Did you mean `exchange.approvals_expire`?",
+            "severity": "problem", "path": str(net.path), "line": line("approvals"), "column": 1,
+            "key": "exchange.aprovals_expire", "problem": "unknown key", "hint": "Did you mean `exchange.approvals_expire`?",
         }  # fmt: skip
         assert (second["line"], second["key"]) == (line('role = "observer"'), "people.cleo.role")
         assert (await net.rows())["people.cleo.role"]["value"] == "observer"
+
+
+async def test_a_file_with_mistakes_is_never_told_to_be_in_force(tmp_path: Path) -> None:
+    async with asked(tmp_path) as net:
+        # Nothing that an exchange reads is another, and it could not be loaded all the same.
+        net.path.write_text(f"{FILE}\n[agnets.a]\nagent = 'echo'\n")
+        found = (await net.shown()).json()
+        assert (found["file"]["state"], found["differences"]) == ("wrong", [])
+        assert [each["key"] for each in found["problems"]] == ["agnets"]
+        checked = await net.checked()
+        assert (checked["file"], checked["problems"]) == (found["file"], found["problems"])
+        net.path.write_text(FILE)
+        assert (await net.shown()).json()["file"]["state"] == "loaded"
+
+
+async def test_what_keeps_an_agent_from_working_is_a_warning_that_does_not_keep_the_file_from_being_loaded(
+    tmp_path: Path,
+) -> None:
+    async with asked(tmp_path) as net:
+        net.path.write_text(f'{FILE}\n[agents.npc]\nagent = "graph:npc.yaml"\n')
+        (warning,) = await net.problems()
+        assert (warning["severity"], warning["key"]) == ("warning", "agents.npc")
+        assert (warning["line"], "npc.yaml" in warning["problem"]) == (len(FILE.splitlines()) + 2, True)
+        assert (await net.shown()).json()["file"]["state"] == "changed"
+        (tmp_path / "npc.yaml").write_text(SMITH)
+        assert await net.problems() == []
 
 
 async def test_what_needs_another_start_is_a_problem(tmp_path: Path) -> None:

@@ -155,10 +155,13 @@ async def test_what_is_not_there_is_told_on_a_page(tmp_path: Path) -> None:
         await signed_in(net, who)
         found = await who.get("/sessions/nobody-knows")
         assert found.status_code == 404
-        assert "There is no session `nobody-knows` here." in found.text
+        assert "There is no session <code>nobody-knows</code> here." in found.text
         found = await who.get("/nowhere")
         assert found.status_code == 404
-        assert "Nothing is at `/nowhere`." in found.text
+        assert "Nothing is at <code>/nowhere</code>." in found.text
+        hostile = (await who.get("/<b>`x")).text
+        assert "<b>" not in hostile
+        assert "&lt;b&gt;`x" in hostile
         assert (await who.get("/api/nowhere")).json()["error"]["code"] == "not_found"
 
 

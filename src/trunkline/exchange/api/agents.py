@@ -8,12 +8,12 @@ from typing import Any
 from trunkline.base import shapes
 from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint
 from trunkline.exchange.api.schemas import FLAG, TEXT, array, maybe, obj
-from trunkline.exchange.directory import AgentEntry
+from trunkline.exchange.directory import MAKING_SECONDS, AgentEntry
 
 
 async def list_agents(call: ApiCall) -> Mapping[str, Any]:
     """`GET /api/agents`. Agents that were never used are created first: only then is their health known."""
-    await call.exchange.directory.look()
+    await call.exchange.directory.look(MAKING_SECONDS)
     return {"agents": [await about(entry) for entry in call.exchange.directory.entries]}
 
 
