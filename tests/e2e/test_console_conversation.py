@@ -57,7 +57,7 @@ async def test_a_message_is_answered_while_one_watches(browser: Browser, tmp_pat
         await expect(page.locator("#state")).to_have_text("at work")
         agent.gate.set()
         await expect(page.locator(".row.answer strong")).to_have_text("there")
-        await expect(page.locator(".row.end")).to_contain_text("Finished")
+        await expect(page.locator(".row.end")).to_contain_text("answered")
         await expect(page.locator("#state")).to_have_text("ready")
         await expect(page.locator(".row.message")).to_contain_text("local")
         assert await page.get_by_label("Message to helper").input_value() == ""

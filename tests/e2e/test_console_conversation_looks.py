@@ -152,7 +152,7 @@ async def shown(
 async def test_everything_that_can_be_in_it_is_shown(browser: Browser, tmp_path: Path) -> None:
     async with shown(tmp_path, browser) as (_, page):
         await page.keyboard.press("End")
-        for words in ("Finished", "tokens: 12,400 in, 830 out, 9,000 from the cache", "The model is overloaded."):
+        for words in ("answered", "tokens: 12,400 in, 830 out, 9,000 from the cache", "The model is overloaded."):
             await expect(page.locator("#events")).to_contain_text(words)
         image = page.locator("img.picture")
         await image.scroll_into_view_if_needed()

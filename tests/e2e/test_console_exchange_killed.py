@@ -83,7 +83,7 @@ async def test_pages_go_on_by_themselves_when_the_exchange_is_killed_in_the_midd
             await expect(home.locator("#running-list > li")).to_have_count(0)
             await expect(home.locator("#line-state")).to_be_empty()
             await say(page, "Once more, please.")
-            await expect(page.locator(".row.end").nth(1)).to_contain_text("Finished")
+            await expect(page.locator(".row.end").nth(1)).to_contain_text("answered")
             await expect(page.locator(".row.message .said")).to_have_text(["Tell me all of it.", "Once more, please."])
             await expect(page.locator(".row.answer .prose")).to_have_text(["The first half.", "Everything."])
             records = FileStore(str(tmp_path / "home" / "sessions")).peek(session).records

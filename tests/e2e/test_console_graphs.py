@@ -100,6 +100,11 @@ async def test_what_was_written_is_saved_and_used_by_new_conversations(browser: 
         await expect(page.locator("#state")).to_have_text("saved")
         await expect(page.locator("#note")).to_contain_text("New conversations of smith use it")
         assert (tmp_path / "smith.yaml").read_text() == other
+        # What is said of that one is not said of the next, which is refused.
+        await write(page, BROKEN_SMITH)
+        await page.keyboard.press("Control+s")
+        await expect(page.locator("#unsound")).to_be_visible()
+        await expect(page.locator("#note")).to_have_text("")
 
 
 async def test_a_text_with_problems_is_saved_only_when_somebody_insists(browser: Browser, tmp_path: Path) -> None:

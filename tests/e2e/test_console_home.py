@@ -52,6 +52,17 @@ async def test_from_the_first_sign_in_to_an_answered_message(browser: Browser, t
         await expect(page.locator(".row.end")).to_be_visible()
 
 
+async def test_an_agent_that_cannot_work_is_unwell_there_before_anybody_opens_its_page(
+    browser: Browser, tmp_path: Path
+) -> None:
+    async with console(tmp_path, lost="graph:nowhere.yaml") as world, world.visited(browser) as page:
+        row = page.locator("#agent-list > li", has_text="lost")
+        await expect(row.locator(".tag")).to_have_text("unwell")
+        await expect(row).to_contain_text("nowhere.yaml")
+        await expect(row.locator("code").first).to_be_visible()
+        assert await violations(page) == []
+
+
 async def test_the_first_page_shows_what_waits_and_what_runs(browser: Browser, tmp_path: Path) -> None:
     async with console(tmp_path) as world, world.visited(browser) as page:
         await expect(page.get_by_text("Nothing waits for you.")).to_be_visible()

@@ -197,6 +197,12 @@ async def test_a_session_is_forked_handed_over_exported_and_removed_there(browse
         assert await world.exchange.switchboard.row(id) is None
 
 
+#: Times that run into what stands beside them, each said to be as long as times can be.
+TOO_LONG = """() => [...document.querySelectorAll(".entry .offset")]
+  .map((each) => { each.textContent = "+23 h 59 min"; return each; })
+  .filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.scrollWidth)"""
+
+
 async def test_a_session_is_seen_once_more_as_it_happened(browser: Browser, tmp_path: Path) -> None:
     async with console(tmp_path) as world, world.visited(browser) as page:
         id = await said(world, "say one")
@@ -205,6 +211,8 @@ async def test_a_session_is_seen_once_more_as_it_happened(browser: Browser, tmp_
         await page.get_by_role("button", name="Replay").click()
         await expect(page.locator("#replay-play")).to_have_text("Again")
         await expect(page.locator("#replay-list .entry-answer .text")).to_have_text(["one", "two"])
+        # The longest time that there is has room in its column.
+        assert await page.evaluate(TOO_LONG) == []
         assert await violations(page) == []
         await picture(page, "console-timeline-replay")
         await page.locator("#replay-place").focus()

@@ -159,7 +159,12 @@ async def test_a_changed_file_is_told_checked_and_loaded(browser: Browser, tmp_p
         problems = page.locator("#problems > li")
         await expect(problems).to_have_count(2)
         await expect(problems.first).to_contain_text(f"line {FILE.splitlines().index('usd_per_day = 2.5') + 1}")
-        await expect(problems.first).to_contain_text("Did you mean `agents.helper.budget.usd_per_day`?")
+        await expect(problems.first).to_contain_text("Did you mean agents.helper.budget.usd_per_day?")
+        await expect(problems.first.locator(".hint code")).to_have_text("agents.helper.budget.usd_per_day")
+        # What is said of the file is true also if it was changed while the page was open.
+        await expect(page.locator("#state")).to_have_text("wrong")
+        await expect(page.get_by_text("It has mistakes and is not loaded.")).to_be_visible()
+        await expect(page.get_by_text("In force as it is on disk.")).to_have_count(0)
         assert await violations(page) == []
         await picture(page, "console-settings-problems")
         path.write_text(FILE.replace('"30m"', '"45m"'))
@@ -172,6 +177,21 @@ async def test_a_changed_file_is_told_checked_and_loaded(browser: Browser, tmp_p
         await page.get_by_role("button", name="Load").click()
         await expect(page.get_by_text("In force as it is on disk.")).to_be_visible()
         await expect(page.locator('tr[data-key="exchange.idle_after"]')).to_contain_text("45m")
+
+
+async def test_a_graph_that_is_not_there_is_told_and_the_file_is_loaded_all_the_same(
+    browser: Browser, tmp_path: Path
+) -> None:
+    async with exchange(tmp_path) as (process, path), visited(browser, process) as page:
+        path.write_text(FILE + '\n[agents.npc]\nagent = "graph:npc.yaml"\n')
+        await page.get_by_role("button", name="Check").click()
+        await expect(page.locator("#said")).to_have_text("1 warning.")
+        await expect(page.locator("#problems > li")).to_contain_text("npc.yaml")
+        await expect(page.locator("#state")).to_have_text("changed")
+        assert await violations(page) == []
+        await page.get_by_role("button", name="Load").click()
+        await expect(page.locator("#state")).to_have_text("loaded")
+        await expect(page.locator('tr[data-key="agents.npc.agent"]')).to_be_visible()
 
 
 async def test_a_talker_gets_no_settings(browser: Browser, tmp_path: Path) -> None:

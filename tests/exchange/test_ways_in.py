@@ -18,6 +18,7 @@ import pytest
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base import exchange_home
 from trunkline.base.programs import own_argv
+from trunkline.exchange import config
 from trunkline.exchange.process import ExchangeProcess
 from trunkline.exchange.settings import AgentSettings, ExchangeSettings, WireSettings
 from trunkline.exchange.ways_in import WayIn, ways_in
@@ -152,6 +153,14 @@ def test_a_shell_that_does_not_find_the_program_is_told_where_it_is() -> None:
 def test_one_that_no_program_would_find_is_reached_over_http_alone() -> None:
     found = lines(ExchangeSettings("/etc/mine.toml", "/srv/data"), {})
     assert set(found) == {"http", "openai", "mcp", "acp"}
+
+
+def test_a_home_that_only_a_variable_told_the_exchange_is_told_to_every_program(tmp_path: Path) -> None:
+    (tmp_path / "trunkline.toml").write_text(FILE)
+    environ = {"TRUNKLINE_HOME": "/srv/a home", "ANA_TOKEN": TOKEN, "PATH": os.path.dirname(sys.executable)}
+    settings = config.read(str(tmp_path / "trunkline.toml"), environ)
+    line = lines(settings, environ)["chat"]
+    assert line == f"cd {tmp_path} && export TRUNKLINE_HOME='/srv/a home'; trunkline chat a --attach"
 
 
 def test_wires_of_the_file_are_told_unless_they_leave_the_agent_out() -> None:

@@ -116,13 +116,18 @@ def _served(settings: ExchangeSettings, agent: str) -> Iterator[WayIn]:
 
 def _attaching(settings: ExchangeSettings, environ: Mapping[str, str]) -> str | None:
     """What goes before a program in a shell so that it finds this exchange; None: it cannot."""
+    plain = {name: value for name, value in environ.items() if name != HOME_VARIABLE}
     directory, file = os.path.split(os.path.abspath(settings.path)) if settings.path else ("", "")
+    go = ""
     if file == exchange_home.FILE:
-        return f"cd {shlex.quote(directory)} && "
-    above, last = os.path.split(settings.home)
-    if settings.home == exchange_home.default_home(environ) and HOME_VARIABLE not in environ:
+        # There, and not where somebody happens to be: another exchange may have its file in that place.
+        go = f"cd {shlex.quote(directory)} && "
+        if settings.file is None or exchange_home.home_in(settings.file, plain) == settings.home:
+            return go
+    elif settings.home == exchange_home.default_home(environ) and HOME_VARIABLE not in environ:
         return ""
-    return f"export {HOME_VARIABLE}={shlex.quote(above)}; " if last == "exchange" else None
+    above, last = os.path.split(settings.home)
+    return f"{go}export {HOME_VARIABLE}={shlex.quote(above)}; " if last == "exchange" else None
 
 
 def _program(arguments: str, attach: str) -> Mapping[str, Any]:

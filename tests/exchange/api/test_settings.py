@@ -215,7 +215,8 @@ async def test_problems_are_told_at_their_lines_and_nothing_is_loaded(tmp_path: 
         first, second = await net.problems()
         assert first == {
             "severity": "problem", "path": str(net.path), "line": line("approvals"), "column": 1,
-            "key": "exchange.aprovals_expire", "problem": "unknown key", "hint": "Did you mean `exchange.approvals_expire`?",
+            "key": "exchange.aprovals_expire", "problem": "unknown key",
+            "hint": "Did you mean `exchange.approvals_expire`?",
         }  # fmt: skip
         assert (second["line"], second["key"]) == (line('role = "observer"'), "people.cleo.role")
         assert (await net.rows())["people.cleo.role"]["value"] == "observer"
