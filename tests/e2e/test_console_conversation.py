@@ -257,7 +257,7 @@ async def test_a_turn_is_stopped_with_what_waits_behind_it(browser: Browser, tmp
             await page.keyboard.press("Escape")
         else:
             await page.get_by_role("button", name="Stop").click()
-        await expect(page.locator(".row.end").first).to_contain_text("Stopped")
+        await expect(page.locator(".row.end").first).to_contain_text("stopped")
         await expect(page.locator("#queued > li")).to_have_count(0)
         await expect(page.locator("#state")).to_have_text("ready")
         assert agent.heard == ["say one; wait"]

@@ -249,4 +249,4 @@ async def test_an_empty_one_says_what_to_do(browser: Browser, tmp_path: Path) ->
         await picture_of_window(page, "console-conversation-empty")
         missing = await page.request.get("/sessions/none")
         assert missing.status == 404
-        assert "There is no session `none` here." in await missing.text()
+        assert "There is no session <code>none</code> here." in await missing.text()

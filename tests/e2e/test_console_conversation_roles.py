@@ -65,7 +65,7 @@ async def test_a_talker_writes_and_stops_and_does_not_decide(browser: Browser, t
     async with signed_in(tmp_path, browser, "talker") as page:
         await expect(page.locator(".choices button, #fork, #remove, select#mode")).to_have_count(0)
         await page.get_by_role("button", name="Stop").click()
-        await expect(page.locator(".row.end")).to_contain_text("Stopped")
+        await expect(page.locator(".row.end")).to_contain_text("stopped")
         await page.get_by_label("Message to helper").fill("say hello")
         await page.get_by_role("button", name="Send").click()
         await expect(page.locator(".row.answer .prose").last).to_have_text("hello")

@@ -77,7 +77,7 @@ async def test_pages_go_on_by_themselves_when_the_exchange_is_killed_in_the_midd
         await expect(home.locator("#line-state")).to_have_text("No connection to the exchange; trying again…")
         stub.anthropic(anthropic_text("Everything."))
         async with running(tmp_path) as client:
-            await expect(page.locator(".row.end")).to_contain_text("Cut off")
+            await expect(page.locator(".row.end")).to_contain_text("cut off")
             await expect(page.locator("#state")).to_have_text("ready")
             await expect(home.locator("#waiting-list > li")).to_contain_text("cut off")
             await expect(home.locator("#running-list > li")).to_have_count(0)
