@@ -263,6 +263,8 @@ async def test_the_pages_fit_a_phone_and_the_dark(browser: Browser, tmp_path: Pa
     async with console(tmp_path / "wide", parrot="echo") as world, world.visited(browser, dark=dark) as page:
         found = await filled(world)
         await looked_at(page, "/sessions", f"console-sessions{'-dark' if dark else ''}")
+        # Also after the script has heard what is at work.
+        await expect(page.locator(".sessions .tag").last).to_have_text("answered")
         await looked_at(page, f"/sessions/{found['deploy']}/timeline", f"console-timeline{'-dark' if dark else '-two'}")
 
 

@@ -21,7 +21,7 @@ from trunkline.exchange.turn_causes import OUTCOME_WORDS
 PAGE = 50
 #: What the ends of turns are called here, each with the class of its tag.
 OUTCOMES = {
-    outcome: (word, {"success": "good", "cancelled": ""}.get(outcome, "bad")) for outcome, word in OUTCOME_WORDS.items()
+    outcome: (word, "bad" if outcome in ("error", "unknown") else "") for outcome, word in OUTCOME_WORDS.items()
 }
 #: The same for what sessions are at.
 STATES = {"running": "at work", "awaiting_approval": "asks", "ending": "ending"}
