@@ -24,6 +24,7 @@ from trunkline.cli.up import services
 from trunkline.core.faults import AgentFailed
 from trunkline.demo.showcase_view import JsonView, PlainView, RichView
 from trunkline.exchange.alone import alone
+from trunkline.exchange.process import ExchangeProcess
 
 pytestmark = pytest.mark.process
 
@@ -382,3 +383,29 @@ def test_an_exchange_whose_file_is_wrong_is_told_of_with_exit_code_1(
 def test_an_exchange_and_the_tour_do_not_go_together() -> None:
     done = CliRunner().invoke(up.command, ["--config", "x.toml", "--tour"])
     assert (done.exit_code, "do not go together" in done.stderr) == (2, True)
+
+
+async def test_without_a_file_of_ones_own_the_problems_of_the_file_are_told_where_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRUNKLINE_HOME", str(tmp_path))
+    (exchange,) = (each for each in up.services() if isinstance(each, ExchangeProcess))
+    exchange._watch_seconds = 0.01
+    monkeypatch.setattr(exchange, "_write", lambda path: None)
+    file = tmp_path / "up" / "trunkline.toml"
+    file.parent.mkdir()
+    file.write_text('[exchange]\nlisten = "127.0.0.1:0"\n')
+    stop, reachable = asyncio.Event(), asyncio.Event()
+    running = asyncio.create_task(exchange.run(stop, reachable.set))
+    told = ""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await reachable.wait()
+        file.write_text('[exchange]\nlisten = "127.0.0.1:0"\n[agnets.a]\nagent = "echo"\n')
+        while "agnets" not in told:
+            await asyncio.sleep(0.01)
+            told += capsys.readouterr().out
+        stop.set()
+        await running
+    assert "exchange: " in told
+    assert "was not loaded, and nothing changes" in told
+    assert "Did you mean `agents`?" in told

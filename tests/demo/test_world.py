@@ -77,3 +77,11 @@ async def answered(http: httpx.AsyncClient, world: World) -> None:
     api = Owner(http, world.network_url, Wallet(world.owner_key))
     await api.sign_in()
     await api.call("POST", f"/api/threads/{request['id']}/comments/human", {"body": "No: 2 wei would be right."})
+
+
+def test_what_a_killed_process_has_left_of_the_runner_is_gone_with_the_next_one(tmp_path: Path) -> None:
+    left = tmp_path / "runner" / "wallets"
+    left.mkdir(parents=True)
+    (left / "nonces").write_text("of a chain that is no more")
+    assert services._emptied(str(tmp_path / "runner")) == str(tmp_path / "runner")
+    assert list((tmp_path / "runner").iterdir()) == []
