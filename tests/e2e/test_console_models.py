@@ -73,7 +73,7 @@ async def test_a_model_is_pulled_given_up_continued_and_removed(browser: Browser
 async def test_what_cannot_be_pulled_says_why(browser: Browser, tmp_path: Path, hub: Hub) -> None:
     async with console(tmp_path) as world, world.visited(browser) as page:
         await page.goto("/models")
-        await page.get_by_label("A name from below").fill("smollm")
+        await page.get_by_label("A name from below").fill("smollm2-135")
         await page.get_by_role("button", name="Pull", exact=True).first.click()
         await expect(page.locator("#trouble")).to_contain_text("Did you mean smollm2-135m?")
         await page.get_by_label("A name from below").fill("nobody/nothing")
