@@ -13,9 +13,9 @@ from bench._measure import Goal, Row, spread
 from bench._peers import PYTHON, Peer
 from bench._tryll_wire import Server
 
-from trunkline.agents.graph.pool_engines import DEFAULT_CONTEXT
 from trunkline.core.faults import Fault
 from trunkline.models import catalog, fetch
+from trunkline.models.catalog_entry import USUAL_WINDOW
 from trunkline.models.llama_server import default_threads
 from trunkline.wires.tryll.drive import Tryll
 from trunkline.wires.tryll.drive.agent import RemoteAgent
@@ -158,7 +158,7 @@ class Direct(Peer):
     """The library without anything else."""
 
     def __init__(self, home: str, path: str, tokens: int) -> None:
-        super().__init__([PYTHON, DIRECT, path, str(DEFAULT_CONTEXT), str(default_threads())], home)
+        super().__init__([PYTHON, DIRECT, path, str(USUAL_WINDOW), str(default_threads())], home)
         self._tokens = tokens
         self.line()
 

@@ -20,8 +20,8 @@ from typing import Any
 # Run as a script, Python looks for modules beside it, and not where `bench` is.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from trunkline.agents.graph.pool_engines import DEFAULT_CONTEXT
 from trunkline.agents.graph.sentences import Sentences
+from trunkline.models.catalog_entry import USUAL_WINDOW
 
 #: As the nodes that speak have it.
 LEAST_CHARS = 12
@@ -50,7 +50,7 @@ def answering(path: str, threads: int) -> Answering:
     xllamacpp: Any = import_module("xllamacpp")
     params = xllamacpp.CommonParams()
     params.model.path = path
-    params.n_ctx = DEFAULT_CONTEXT
+    params.n_ctx = USUAL_WINDOW
     params.n_parallel = 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     params.verbosity = 0

@@ -12,7 +12,7 @@ from trunkline.core.events import UserMessage
 from trunkline.exchange import messages as messages_module
 from trunkline.exchange.messages import FORGOTTEN_AT_ONCE, KEEP_MS, Messages, storable
 from trunkline.exchange.schema import FORM
-from trunkline.exchange.session_rows import SessionRow, SessionRows
+from trunkline.exchange.session_rows import SessionQuery, SessionRow, SessionRows
 from trunkline.store.database import Conflict, Database
 from trunkline.store.database.opening import open_database
 
@@ -55,7 +55,8 @@ async def test_an_id_is_a_sessions_own_and_taken_once(database: Database) -> Non
 
 async def test_a_message_that_is_taken_notes_that_its_session_was_used(database: Database) -> None:
     await Messages(database, lambda: NOON + 5).take("s1", UserMessage("one"), 0)
-    rows = {row.id: row.updated_at for row in await SessionRows(database).list(None, 10, None)}
+    found = await SessionRows(database).find(SessionQuery(), 10, None)
+    rows = {each.id: each.updated_at for each in found}
     assert rows == {"s1": NOON + 5, "s2": NOON}
 
 

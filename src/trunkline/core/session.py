@@ -362,8 +362,7 @@ class Session:
         A new session in which nothing was said need not be kept: then its id can be had again.
         """
         if self._closing is None:
-            closing = self._close(keep_unused)
-            self._closing = asyncio.get_running_loop().create_task(closing, name="close the session")
+            self._closing = asyncio.create_task(self._close(keep_unused), name="close the session")
         await asyncio.shield(self._closing)
 
     async def suspend(self) -> None:
@@ -375,7 +374,7 @@ class Session:
         self._turns.forget_queue()
         goes_on = self._agent is not None and self._agent.capabilities.continues and self._waiting() is not None
         if self._closing is None and goes_on and self.status is State.AWAITING_APPROVAL:
-            self._closing = asyncio.get_running_loop().create_task(self._suspend(), name="suspend the session")
+            self._closing = asyncio.create_task(self._suspend(), name="suspend the session")
         await self.close()
 
     def when_lost(self, lost: Callable[[], None]) -> None:

@@ -1,7 +1,10 @@
-"""Messages that a node of a cluster kept when their session was another's already.
+"""What a node of a cluster did to the rows of a session that was another's already: messages that it kept, and
+questions that it closed.
 
 A node that is cut off from the others may still reach the database, and keep a message there after the session's new
 owner has looked for those that wait. Whoever sent it was told that it is not lost, and the owner does not know of it.
+One that was asleep, and wakes in the middle of opening a session, closes the rows of what waits by now: nobody would
+see it. Rows have no fence.
 """
 
 from __future__ import annotations
@@ -14,6 +17,12 @@ from trunkline.core.faults import Fault
 from trunkline.core.turns import State
 from trunkline.exchange.live_session import LiveSession
 from trunkline.exchange.messages import Messages, QueuedMessage, begun_in
+
+
+def ask_again(lives: Iterable[LiveSession]) -> None:
+    """Of sessions that are ours and have no row of a question: have those that wait for an answer ask again."""
+    for live in lives:
+        live.ask_again()
 
 
 async def take_in_all(messages: Messages, lives: Iterable[LiveSession]) -> None:

@@ -172,8 +172,7 @@ class LiveSession:
         self.session.answer(call_id, decision, by)
 
     def ask_again(self) -> None:
-        """See that there is a row for each question that waits: a node that had the session before may have closed it,
-        since rows have no fence. Nobody would see the question."""
+        """See that there is a row for each question that waits."""
         turn = self.session.turn
         for request in self.session.waiting:
             self._rows.write(partial(self._ask, turn, request))

@@ -13,6 +13,7 @@ from trunkline.base.redact import Redactor
 from trunkline.core.agent import Agent
 from trunkline.core.events import Envelope
 from trunkline.core.fault_kinds import of
+from trunkline.core.faults import StoreUnavailable
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
 from trunkline.exchange.acts import Acts
@@ -33,6 +34,8 @@ GRAPH = "graph"
 #: Why an approval is closed that outlived its process. A secret in a call is not in the log.
 CANNOT_CONTINUE = "The exchange ended before there was an answer, and this agent cannot continue a turn after that."
 CANNOT_RUN = "The exchange ended before there was an answer, and a secret that the call needs was not kept."
+
+LOST = "Another node took the session while it was being opened here."
 
 
 class SessionOpening:
@@ -101,6 +104,20 @@ class SessionOpening:
         entry.worked()
         return LiveSession(session, entry, row, meter, self._approvals, self._messages, self._told, self._behind)
 
+    async def gave_up(self, session_id: str, why: str) -> None:
+        """A session cannot be woken here: nothing in it awaits an answer any more, unless another node has it."""
+        if not await self._places.is_elsewhere(session_id):
+            await self._approvals.close_all(session_id, why)
+
+    def _check_kept(self, session: Session) -> None:
+        """See that a session is still ours. Until others find it, nobody can be told that it was lost.
+
+        Raises:
+            StoreUnavailable: it is not.
+        """
+        if session.is_lost or not self._places.is_ours(session.id):
+            raise StoreUnavailable(LOST, retryable=True, hint="Try again soon.")
+
     @asynccontextmanager
     async def beginning(self, row: SessionRow, events: Iterator[Envelope]) -> AsyncIterator[int]:
         """A new session's log that starts with these events, and how many turns they have; nothing is left of it if the
@@ -121,7 +138,11 @@ class SessionOpening:
         log.close()
 
     async def take_up(self, live: LiveSession) -> None:
-        """Resume what the last process left: rows that are behind the log, and waiting messages."""
+        """Resume what the last process left: rows that are behind the log, and waiting messages.
+
+        Raises:
+            StoreUnavailable: it was lost meanwhile.
+        """
         await self._acts.add(live.id, live.session.seq, "woken", detail=f"process {os.getpid()}")
         turn, requests = live.session.turn, live.session.waiting
         live.session.flush()
@@ -129,6 +150,7 @@ class SessionOpening:
         self._behind()
         asked = frozenset((turn, request.call_id) for request in requests)
         continues = live.entry.capabilities is not None and live.entry.capabilities.continues
+        self._check_kept(live.session)
         await self._approvals.close_all(live.id, CANNOT_RUN if continues else CANNOT_CONTINUE, but=asked)
         known = {each.id for each in await self._approvals.found("pending", live.id)}
         for request in requests:
@@ -137,6 +159,7 @@ class SessionOpening:
                 self._told(approval)
         for queued in await self._messages.waiting(live.id):
             await self._messages.placed(queued.number, live.session.submit(queued.message))
+        self._check_kept(live.session)
 
 
 def _options(entry: AgentEntry) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from trunkline.base.redact import Redactor
 from trunkline.core.events import Envelope, UserMessage
-from trunkline.core.faults import Fault, SessionDamaged, SessionExists, SessionNotFound, StoreUnavailable
+from trunkline.core.faults import Fault, SessionDamaged, SessionExists, SessionNotFound
 from trunkline.core.ids import checked, new_id
 from trunkline.core.keeper import LISTED, Removed, When
 from trunkline.exchange import late_messages
@@ -46,7 +46,6 @@ logger = logging.getLogger(__name__)
 
 #: How much of a client's text is repeated in an error.
 SHOWN_CHARS = 80
-LOST = "Another node took the session while it was being opened here."
 
 
 class Switchboard:
@@ -91,7 +90,7 @@ class Switchboard:
         self._crowding = Crowding()
         self._sweep = IdleSweep(self._doors, lambda: self.at_work, self._let_go, lambda: self.evict_seconds)
         self._leaving: set[asyncio.Future[None]] = set()
-        self._waking = Waking(self.find, self._gave_up)
+        self._waking = Waking(self.find, self._opening.gave_up)
 
     # Opening and closing.
 
@@ -127,9 +126,7 @@ class Switchboard:
         waiting |= {id for id, _ in await self._tallies.uncounted()}
         ours = {live.id for live in self.at_work if not live.is_followed}
         await late_messages.take_in_all(self.messages, [live for live in self.at_work if live.id in messages & ours])
-        for awake in self.at_work:
-            if awake.id in ours - asked:
-                awake.ask_again()
+        late_messages.ask_again(live for live in self.at_work if live.id in ours - asked)
         for id in await self._places.free(set(await self.session_rows.passing()) - ours):
             with suppress(Fault, OSError):
                 await self.remove(id)
@@ -317,8 +314,7 @@ class Switchboard:
             SessionNotFound: there is none.
             SessionDamaged: its log does not begin as one should.
         """
-        live = self._live.get(session_id)
-        if live is not None:
+        if (live := self._live.get(session_id)) is not None:
             live.session.flush()
         return self.store.peek(session_id)
 
@@ -405,12 +401,11 @@ class Switchboard:
             raise
         live.session.when_lost(partial(self._lost, row.id))
         live.follow(born)
-        await self._let_in(live)
+        self._live[row.id] = live
         return live
 
     async def _woken(self, entry: AgentEntry, row: SessionRow, *, here: bool = False) -> LiveSession:
-        live = self._live.get(row.id)
-        if live is not None:
+        if (live := self._live.get(row.id)) is not None:
             live.touch()
             return live
         await self._crowding.make_room(self.at_work, self._let_go)
@@ -420,8 +415,7 @@ class Switchboard:
             self._live[row.id] = followed
             return followed
         agent = await entry.agent()
-        waiting = await self.messages.waiting(row.id)
-        live = await self._opening.opened(entry, agent, row, resume=True, queued=waiting)
+        live = await self._opening.opened(entry, agent, row, resume=True, queued=await self.messages.waiting(row.id))
         live.session.when_lost(partial(self._lost, row.id))
         try:
             await self._opening.take_up(live)
@@ -429,24 +423,8 @@ class Switchboard:
             await live.suspend()
             raise
         # Only now: once others find it, they send messages, and the earlier ones must come first.
-        await self._let_in(live)
+        self._live[row.id] = live
         return live
-
-    async def _let_in(self, live: LiveSession) -> None:
-        """Have others find a session that was opened.
-
-        Raises:
-            StoreUnavailable: it was lost meanwhile, and nobody could be told: it was not found yet.
-        """
-        if live.session.is_lost or not self._places.is_ours(live.id):
-            await live.abandon()
-            raise StoreUnavailable(LOST, retryable=True, hint="Try again soon.")
-        self._live[live.id] = live
-
-    async def _gave_up(self, session_id: str, why: str) -> None:
-        """A session cannot be woken here: nothing in it awaits an answer any more, unless another node has it."""
-        if not await self._places.is_elsewhere(session_id):
-            await self.approvals.close_all(session_id, why)
 
     def _lost(self, session_id: str) -> None:
         """It is another's than it was, or was removed: whoever wants it finds out where it is."""

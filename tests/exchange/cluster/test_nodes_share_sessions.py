@@ -12,10 +12,10 @@ from tests.support.loop import until
 from trunkline.core.agent import Approve
 from trunkline.core.events import ToolRequested, UserMessage
 from trunkline.core.faults import SessionNotFound, StoreUnavailable
+from trunkline.exchange.acts import Acts
 from trunkline.exchange.cluster.places import SessionPlaces
 from trunkline.exchange.forking import fork
 from trunkline.exchange.live_session import LiveSession
-from trunkline.exchange.session_opening import SessionOpening
 
 pytestmark = pytest.mark.process
 
@@ -113,14 +113,14 @@ async def test_a_session_that_was_lost_while_it_was_woken_is_not_kept_by_this_no
         await said(live)
     async with world.node("b") as b:
         assert b.cluster is not None
-        owned, take_up = b.cluster.owned, SessionOpening.take_up
+        owned = b.cluster.owned
 
-        async def lost_in_the_middle(self: SessionOpening, live: LiveSession) -> None:
-            await take_up(self, live)
+        async def lost_in_the_middle(*args: object, **options: object) -> None:
             owned.clear()
 
         with monkeypatch.context() as patched:
-            patched.setattr(SessionOpening, "take_up", lost_in_the_middle)
+            # The first thing that is noted of a session that was woken.
+            patched.setattr(Acts, "add", lost_in_the_middle)
             with pytest.raises(StoreUnavailable):
                 await b.switchboard.find("s1")
         assert b.switchboard.live("s1") is None
