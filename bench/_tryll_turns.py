@@ -14,6 +14,7 @@ from trunkline.agents.graph.conversation import GraphFileAgent
 from trunkline.agents.graph.host import LocalHost
 from trunkline.core.approvals import Policy
 from trunkline.core.events import Envelope, TurnEnded, UserMessage
+from trunkline.core.graph.speech import TtsMark
 from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
 
@@ -36,6 +37,9 @@ class _Nobody:
         pass
 
     def audio(self, pcm: bytes, sample_rate: int) -> None:
+        pass
+
+    def timing(self, marks: tuple[TtsMark, ...]) -> None:
         pass
 
     def event(self, node: str, type: str, pairs: tuple[tuple[str, str], ...]) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.lora import write_adapter
 from trunkline.core.faults import ConfigError
+from trunkline.core.graph.description import LogitBias, LoraAdapter
 from trunkline.core.graph.models import SamplingParams
 from trunkline.models.catalog_entry import CatalogEntry, ModelFile
-from trunkline.models.catalog_json import read_catalog
+from trunkline.models.catalog_json import loose, read_catalog
 from trunkline.models.load_options import LoadOptions
 
 
@@ -132,3 +135,28 @@ def test_a_catalog_that_is_none_is_an_error(data: bytes) -> None:
 def test_two_models_of_one_name_are_an_error() -> None:
     with pytest.raises(ConfigError, match="two models `m`"):
         read({"name": "m"}, {"name": "m"})
+
+
+def test_an_adapter_names_the_models_that_it_is_for() -> None:
+    entry = one(type="lora", base_model="mine", local_path="pirate.gguf")
+    assert (entry.kind, entry.bases) == ("lora", ("mine",))
+    assert one(type="LoRA", base_model=["mine", "yours"]).bases == ("mine", "yours")
+
+
+def test_a_model_s_own_answers_may_have_an_end_a_form_words_and_adapters() -> None:
+    given = {"stop": ["END"], "json_schema": {"type": "object"}, "logit_bias": {"no": -5}, "lora": {"pirate": 0.5}}
+    assert one(default_sampling=given).sampling == SamplingParams(
+        stop=("END",),
+        json_schema='{"type":"object"}',
+        logit_bias=(LogitBias("no", -5.0),),
+        lora=(LoraAdapter("pirate", 0.5),),
+    )
+    for wrong in ({"stop": [1]}, {"json_schema": "x"}, {"logit_bias": ["no"]}, {"lora": {"pirate": "much"}}):
+        with pytest.raises(ConfigError, match=next(iter(wrong))):
+            one(default_sampling=wrong)
+
+
+def test_an_adapter_that_lies_in_the_folder_is_not_offered_as_a_model(tmp_path: Path) -> None:
+    write_adapter(tmp_path / "pirate.gguf")
+    (tmp_path / "mine.gguf").write_bytes(b"GGUF")
+    assert [entry.name for entry in loose(str(tmp_path))] == ["mine"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,14 @@ import pytest
 from tests.agents.graph.pools import REAL, refusal
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.core.faults import ProviderError
+from trunkline.core.graph.description import LogitBias, LoraAdapter
 from trunkline.core.graph.models import SamplingParams
 from trunkline.models import openai_language, remote
 from trunkline.models.engines import ChatMessage, Prompt
+from trunkline.models.generating import generated
+from trunkline.models.http import ReplyReader
 from trunkline.models.model import Chunk, TextChunk
-from trunkline.models.openai_language import OpenAILanguage
+from trunkline.models.openai_language import MAX_STOPS, OpenAILanguage
 from trunkline.models.overflow import PromptTooLong
 from trunkline.models.remote import Remote
 
@@ -162,3 +165,45 @@ async def test_what_a_server_refuses_is_said(far: ModelPool) -> None:
         async for _ in engine.generate(Prompt((ChatMessage("user", "hi"),)), SamplingParams(), stream=True):
             pass
     await far.close()
+
+
+class _Asked(Remote):
+    """Keeps what it is asked, and answers nothing."""
+
+    def __init__(self) -> None:
+        super().__init__("far", ["http://127.0.0.1:1/v1"])
+        self.bodies: list[Mapping[str, Any]] = []
+
+    async def stream(
+        self, path: str, body: Mapping[str, Any], reader: Callable[[], ReplyReader]
+    ) -> AsyncGenerator[Chunk, None]:
+        self.bodies.append(body)
+        for word in ("one", " EN", "D two"):
+            yield TextChunk(word)
+
+
+async def test_what_is_asked_of_an_answer_is_sent_as_these_servers_know_it() -> None:
+    asked = _Asked()
+    engine = OpenAILanguage(asked, 1000)
+    prompt = Prompt((ChatMessage("user", "hello"),))
+    stops = ("END", "v", "x", "y", "z")
+    sampling = SamplingParams(stop=stops, json_schema='{"type": "object"}', seed=7)
+    pieces = generated(engine, "far", prompt, sampling, stream=True, grammar=None, slot=None)
+    # Also of a server that does not stop by itself.
+    assert "".join([piece async for piece in pieces]) == "one "
+    body = asked.bodies[0]
+    assert (body["stop"], body["seed"]) == (list(stops[:MAX_STOPS]), 7)
+    schema = {"name": "answer", "schema": {"type": "object"}}
+    assert body["response_format"] == {"type": "json_schema", "json_schema": schema}
+    # A grammar of one's own comes first.
+    await anext(engine.generate(prompt, sampling, stream=True, grammar='root ::= "x"'))
+    assert "response_format" not in asked.bodies[1]
+    await anext(engine.generate(prompt, SamplingParams(), stream=True))
+    assert not {"stop", "seed", "response_format"} & asked.bodies[2].keys()
+
+
+def test_what_these_servers_cannot_be_asked_is_refused() -> None:
+    engine = OpenAILanguage(_Asked(), 1000)
+    assert engine.refusal(SamplingParams(stop=("END",), json_schema="{}", seed=7)) is None
+    assert "`logit_bias`" in (engine.refusal(SamplingParams(logit_bias=(LogitBias("a", 1.0),))) or "")
+    assert "adapters" in (engine.refusal(SamplingParams(lora=(LoraAdapter("a"),))) or "")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 
 from trunkline.agents.graph.voices import VoicePool
+from trunkline.models.voice.marks import VISEME, WORD, Marks, SpokenMark, Utterance
 from trunkline.wires.tryll.messages import InferenceEngine
 
 
@@ -27,6 +29,7 @@ class FakeVoice:
     ) -> None:
         self.name = name
         self.sample_rate = sample_rate
+        self.voices = tuple(f"speaker {number}" for number in range(8))
         self.asked: list[tuple[str, int, float]] = []
         self.speaking = 0
         """How many are spoken to just now."""
@@ -64,6 +67,23 @@ class FakeVoice:
                 yield sound[at : at + self._piece]
         finally:
             self.speaking -= 1
+
+    async def say(self, wanted: Utterance) -> AsyncGenerator[bytes | Marks, None]:
+        if wanted.timings:
+            yield self.marks(wanted.text)
+        async with aclosing(self.speak(wanted.text, speaker=wanted.speaker, speed=wanted.speed)) as sound:
+            async for piece in sound:
+                yield piece
+
+    def marks(self, text: str) -> Marks:
+        """Each word takes as long as its letters, and so does a mouth that is open."""
+        found: list[SpokenMark] = []
+        at = 0
+        for word in text.split():
+            size = len(word) * self._repeat
+            found += (SpokenMark(WORD, word, at, at + size), SpokenMark(VISEME, "aa", at, at + size))
+            at += size + self._repeat
+        return tuple(found)
 
     async def close(self) -> None:
         """There is nothing to let go of."""

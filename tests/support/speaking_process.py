@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 
 from trunkline.models.voice import child
+from trunkline.models.voice.marks import WORD, Marks, SpokenMark, Utterance
 
 #: What it says of itself.
 RATE = 12_345
@@ -18,13 +19,22 @@ RATE = 12_345
 
 class OddSpeaker:
     sample_rate = RATE
+    voices = ("Ann", "Bob")
 
     def __init__(self) -> None:
         self._stopped = threading.Event()
 
-    def say(self, text: str, speaker: int, speed: float) -> Iterator[bytes]:
+    def say(self, wanted: Utterance) -> Iterator[bytes | Marks]:
         self._stopped.clear()
-        return self._words(text, speaker, speed)
+        return self._marked(wanted)
+
+    def _marked(self, wanted: Utterance) -> Iterator[bytes | Marks]:
+        at = 0
+        for word in self._words(wanted.text, wanted.speaker, wanted.speed):
+            if wanted.timings:
+                yield (SpokenMark(WORD, word.decode(), at, at + len(word) // 2),)
+                at += len(word) // 2
+            yield word
 
     def _words(self, text: str, speaker: int, speed: float) -> Iterator[bytes]:
         # Nothing but frames may reach the pipe.

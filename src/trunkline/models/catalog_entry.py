@@ -16,6 +16,7 @@ EMBEDDING: Final = "embedding"
 HEARS: Final = "stt"
 SPEAKS: Final = "tts"
 DETECTS: Final = "vad"
+LORA: Final = "lora"
 
 #: What runs them; those that hear and speak have engines of their own (`catalog_voice`).
 LLAMA: Final = "llama-cpp"
@@ -151,6 +152,8 @@ class CatalogEntry(Value):
     tool_call_format: str = ""
     sampling: SamplingParams | None = None
     """How it samples where nobody says otherwise."""
+    bases: tuple[str, ...] = ()
+    """Of an adapter, the models that it is for: it is loaded with each of them."""
     good_for: str = ""
     """In a few words, for somebody who chooses one."""
     languages: tuple[str, ...] = ()

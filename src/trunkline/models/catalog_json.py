@@ -5,6 +5,7 @@
        "variants": [{"engine": "llama-cpp", "huggingface_repo": "owner/repo", "files": ["hero.gguf"],
                      "context_size": 8192}]},
       {"name": "mine", "type": "Language", "local_path": "/models/mine.gguf"},
+      {"name": "pirate", "type": "lora", "base_model": "mine", "local_path": "/models/pirate.gguf"},
       {"name": "far", "variants": [{"engine": "openai", "urls": ["http://gpu1:8000/v1", "http://gpu2:8000/v1"],
                                     "model": "big"}]}
     ]}
@@ -14,8 +15,9 @@ entry itself; `files` or `file`, `huggingface_repo` or `source` (which may be an
 or as a file, and the older `path`. Of the variants the first that can run here counts. Unknown keys are ignored.
 
 Ours are `engine: openai` with its `url` or `urls`, `model`, `api_key_env` and `max_concurrent`, `sha256`: one per file,
-or one for the file; `gpu_layers`, `threads` and `kv_cache_type`, as in the configuration; and for people `description`,
-`good_for`, `licence` and `languages`.
+or one for the file; the type `lora`, an adapter, with the `base_model` that it is for, or several; `gpu_layers`,
+`threads` and `kv_cache_type`, as in the configuration; and for people `description`, `good_for`, `licence` and
+`languages`.
 """
 
 from __future__ import annotations
@@ -30,8 +32,20 @@ from trunkline.base import jsontext
 from trunkline.base.config_schema import LOADING
 from trunkline.base.regular import read_regular
 from trunkline.core.faults import ConfigError
+from trunkline.core.graph.description import LogitBias, LoraAdapter
 from trunkline.core.graph.models import SamplingParams
-from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, ONNX, OPENAI, CatalogEntry, ModelFile, is_file_name
+from trunkline.models import local_gguf
+from trunkline.models.catalog_entry import (
+    EMBEDDING,
+    LLAMA,
+    LLM,
+    LORA,
+    ONNX,
+    OPENAI,
+    CatalogEntry,
+    ModelFile,
+    is_file_name,
+)
 from trunkline.models.endpoint import SHOWN_CHARS, endpoint, without_secrets
 from trunkline.models.hub import REPOSITORY
 from trunkline.models.load_options import LoadOptions
@@ -56,7 +70,7 @@ _ENGINES = {
     "openai": OPENAI,
     "openaicompatible": OPENAI,
 }
-_KINDS = {"": LLM, "language": LLM, "llm": LLM, "embedding": EMBEDDING, "embeddings": EMBEDDING}
+_KINDS = {"": LLM, "language": LLM, "llm": LLM, "embedding": EMBEDDING, "embeddings": EMBEDDING, "lora": LORA}
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
@@ -117,6 +131,7 @@ def _entry(record: Any) -> CatalogEntry:
         tool_call_format=_text(variant, "tool_call_format"),
         context=_count(variant, "context_size") or None,
         sampling=_sampling(record.get("default_sampling")),
+        bases=_texts(record, "base_model"),
         **_whereabouts(variant),
     )
 
@@ -213,10 +228,10 @@ def _sampling(record: Any) -> SamplingParams | None:
         return None
     if not isinstance(record, dict):
         raise _Wrong("`default_sampling` is not an object")
-    given: dict[str, Any] = {}
+    given: dict[str, Any] = _forms(record)
     for key, default in SamplingParams.__defaults__.items():
         value = record.get(key)
-        if value is None:
+        if value is None or not isinstance(default, int | float):
             continue
         whole = isinstance(default, int)
         is_number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
@@ -224,6 +239,27 @@ def _sampling(record: Any) -> SamplingParams | None:
             raise _Wrong(f"`default_sampling.{key}` is not a usable number")
         given[key] = value if whole else float(value)
     return SamplingParams(**given)
+
+
+def _forms(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What is no number, as far as it is there."""
+    given: dict[str, Any] = {}
+    if stops := _texts(record, "stop"):
+        given["stop"] = stops
+    if (schema := record.get("json_schema")) is not None:
+        if not isinstance(schema, dict):
+            raise _Wrong("`default_sampling.json_schema` is not an object")
+        given["json_schema"] = jsontext.dumps(schema).decode()
+    for key, kind in (("logit_bias", LogitBias), ("lora", LoraAdapter)):
+        if numbers := record.get(key):
+            if not isinstance(numbers, dict) or not all(map(_is_number, numbers.values())):
+                raise _Wrong(f"`default_sampling.{key}` is not an object of numbers")
+            given[key] = tuple(kind(text, float(number)) for text, number in numbers.items())
+    return given
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def listed(folder: str) -> tuple[CatalogEntry, ...]:
@@ -245,11 +281,13 @@ def listed(folder: str) -> tuple[CatalogEntry, ...]:
 
 
 def loose(folder: str) -> list[CatalogEntry]:
-    """A language model for each GGUF file that lies in the folder."""
+    """A language model for each GGUF file that lies in the folder. An adapter is none."""
     try:
         names = sorted(os.listdir(folder))
     except OSError:
         return []
     return [
-        CatalogEntry(name[:-5], local_path=name, files=(ModelFile(name),)) for name in names if name.endswith(".gguf")
+        CatalogEntry(name[:-5], local_path=name, files=(ModelFile(name),))
+        for name in names
+        if name.endswith(".gguf") and not local_gguf.is_adapter(os.path.join(folder, name))
     ]

@@ -125,6 +125,10 @@ class LanguageEngine(Protocol):
     def default_sampling(self) -> SamplingParams | None:
         """What the catalog says; None if nothing."""
 
+    def refusal(self, sampling: SamplingParams) -> str | None:
+        """Why it cannot answer like that, in a sentence; None if it can. What it cannot do is not passed over: whoever
+        makes an agent asks first. That an answer stops is not its business alone (`models.stops`)."""
+
     def generate(
         self,
         prompt: Prompt,
@@ -137,7 +141,8 @@ class LanguageEngine(Protocol):
         """Go on from the prompt. Leaving the iterator stops the model within one token.
 
         With `stream` each item should be one token; without, the whole text may come at once. `Piece` tells what an
-        item costs. With a `grammar` (GBNF) the text follows it; an engine that knows no grammars ignores it.
+        item costs. With a `grammar` (GBNF) the text follows it, whatever `sampling.json_schema` says; an engine that
+        knows no grammars ignores it.
 
         Raises:
             PromptTooLong: less may fit. Always before the first piece.

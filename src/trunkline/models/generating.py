@@ -10,6 +10,7 @@ from trunkline.core.tracing import ModelTrace
 from trunkline.core.usage import Usage
 from trunkline.models.asking import followed
 from trunkline.models.engines import LanguageEngine, Piece, Prompt, Slot
+from trunkline.models.stops import stopped
 
 #: Whose an engine is that does not say: this process's own.
 LOCAL = "local"
@@ -25,8 +26,11 @@ def generated(
     grammar: str | None,
     slot: Slot | None,
 ) -> AsyncGenerator[str, None]:
-    """Have an engine go on from a prompt. See `LanguageEngine.generate`; `name` is the model's."""
+    """Have an engine go on from a prompt, as far as a stop sequence. See `LanguageEngine.generate`; `name` is the
+    model's."""
     pieces = engine.generate(prompt, sampling, stream=stream, grammar=grammar, slot=slot)
+    if sampling.stop:
+        pieces = stopped(pieces, sampling.stop)
     if tracing.tracer is None:
         return pieces
     return _counted(pieces, tracing.tracer.chat(getattr(engine, "provider", LOCAL), name))

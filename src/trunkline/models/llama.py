@@ -13,7 +13,7 @@ Where there are more slots than places, what they read is kept aside, within lim
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from weakref import WeakSet
@@ -75,14 +75,15 @@ class Llama:
         places: int = 1,
         threads: int | None = None,
         reserve: int = 0,
+        lora: Sequence[str] = (),
         options: LoadOptions = NOTHING,
     ) -> Llama:
-        """Load a model.
+        """Load a model, and the files of its adapters.
 
         Raises:
             ProviderError: it cannot be loaded.
         """
-        server = await asyncio.to_thread(LlamaServer, path, window, places, threads=threads, options=options)
+        server = await asyncio.to_thread(LlamaServer, path, window, places, threads=threads, lora=lora, options=options)
         return cls(name, server, window=window, places=places, reserve=reserve)
 
     @property

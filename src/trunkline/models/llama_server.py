@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http.client import HTTPConnection, HTTPException
 from typing import Any
 from urllib.parse import urlsplit
@@ -46,8 +46,9 @@ class LlamaServer:
     """A model that is loaded.
 
     `window`: tokens of each conversation; `places`: conversations at once. With `embedding` the model gives vectors;
-    with `mean`, too, the vector of a text is the mean of its tokens', whatever the file says. `options` say how it is
-    loaded; of them, `context` is the caller's business, and `threads` goes before the caller's.
+    with `mean`, too, the vector of a text is the mean of its tokens', whatever the file says. `lora`: files of
+    adapters, of which each request says by their places how much is to be felt; without a word, nothing is. `options`
+    say how it is loaded; of them, `context` is the caller's business, and `threads` goes before the caller's.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class LlamaServer:
         threads: int | None = None,
         embedding: bool = False,
         mean: bool = False,
+        lora: Sequence[str] = (),
         options: LoadOptions = NOTHING,
     ) -> None:
         """Load it, which takes from half a second to many.
@@ -81,6 +83,8 @@ class LlamaServer:
         params.n_parallel = places
         params.n_ctx = window * places
         params.cache_ram_mib = CACHE_MIB if places == 1 else SHARED_CACHE_MIB
+        if lora:
+            params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(each, 0.0) for each in lora]
         if embedding:
             params.embedding = True
             params.n_batch = params.n_ubatch = window
@@ -91,9 +95,9 @@ class LlamaServer:
             self._server = xllamacpp.Server(params)
         except RuntimeError:
             # The engine's own words name the path on this machine, which is nothing for others to know.
-            raise ProviderError(
-                f"`{os.path.basename(path)}` cannot be loaded.", hint=_why_not(options, params.n_ctx)
-            ) from None
+            names = "`, `".join(map(os.path.basename, (path, *lora)))
+            hint = "Were its adapters made for this very model?" if lora else _why_not(options, params.n_ctx)
+            raise ProviderError(f"`{names}` cannot be loaded.", hint=hint) from None
         # A server whose loop has not begun yet never ends when it is taken down. This waits for the loop.
         self._server.handle_metrics()
         self.used = LoadedAs(

@@ -18,6 +18,8 @@ MAX_STRING_BYTES = 64 * 1024
 MAX_LIST = 1000
 
 _STRING, _ARRAY = 8, 9
+#: The type of a file that is an adapter.
+_ADAPTER = b"adapter"
 #: Formats of the other types, by their numbers.
 _SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 
@@ -30,6 +32,8 @@ class GgufFacts(Value):
     layers: int | None = None
     kv_bytes: int | None = None
     """What each token of its window takes in memory, with 16 bits a number."""
+    adapter: bool = False
+    """Whether it is an adapter of a model, and none by itself."""
 
 
 def context_length(path: str) -> int | None:
@@ -40,6 +44,14 @@ def context_length(path: str) -> int | None:
         OSError: it cannot be read.
     """
     return facts(path).context
+
+
+def is_adapter(path: str) -> bool:
+    """Whether a file is an adapter of a model, and none by itself. One that cannot be read is not."""
+    try:
+        return facts(path).adapter
+    except (ValueError, OSError):
+        return False
 
 
 def facts(path: str) -> GgufFacts:
@@ -62,7 +74,9 @@ def facts(path: str) -> GgufFacts:
                 raise ValueError("it ends too soon") from None
         except _Enough:
             pass
-    return GgufFacts(found.get(b"context_length"), found.get(b"block_count"), _kv_bytes(found))
+    return GgufFacts(
+        found.get(b"context_length"), found.get(b"block_count"), _kv_bytes(found), adapter=_ADAPTER in found
+    )
 
 
 class _Enough(Exception):
@@ -76,6 +90,8 @@ def _numbers(file: BinaryIO, count: int, found: dict[bytes, int]) -> None:
             break
         key = _string(file)
         value = _value(file, *struct.unpack("<I", file.read(4)))
+        if key == b"general.type" and value == _ADAPTER:
+            found[_ADAPTER] = 1
         _, _, name = key.partition(b".")
         if name and type(value) is int and value > 0:
             found.setdefault(name, value)

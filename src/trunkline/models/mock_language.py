@@ -3,6 +3,10 @@
 It says `You said: ` and the last message of the user word for word, one token per word. With tools it calls each one
 whose name occurs in that message, with the message's beginning for each text, and says nothing else unless there is
 none. It chooses the intent that shares the most words with the message.
+
+What is asked of an answer shows. A `seed` chooses how it begins, out of `OPENINGS`, unless the `temperature` is 0. With
+a `json_schema` it is a value that fits, with the message for each text. A word whose bias is less than 0 is not said,
+and one with more comes once more at the end. An adapter is named there, with its scale; any name will do.
 """
 
 from __future__ import annotations
@@ -12,9 +16,12 @@ import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
 
+from trunkline.base import jsontext
 from trunkline.core.graph.description import ToolDefinition
 from trunkline.core.graph.models import SamplingParams
 from trunkline.models.engines import Piece, Prompt, Slot
+from trunkline.models.grammar import to_json
+from trunkline.models.mock_values import fitting
 from trunkline.models.sampling import DEFAULT_SAMPLING
 from trunkline.models.tool_calls import MAX_ARGUMENT, Call, write_calls
 
@@ -33,6 +40,8 @@ _AT_ONCE = 1024
 MAX_REPEATED = 64 * 1024
 #: Characters of a message in which one name is looked for before others have their turn.
 _LONG_MESSAGE = 16 * 1024
+#: How an answer begins; the first is that of the seed 0.
+OPENINGS = ("You said:", "I heard:", "That was:", "So you say:", "In your words:", "As you put it:", "Well:")
 _TOKEN = re.compile(r"\s*\S+(?:\s+\Z)?|\s+")
 _WORD = re.compile(r"\w+")
 
@@ -49,6 +58,10 @@ class MockLanguage:
         self.name = name
         self._seconds = SLOW_SECONDS if name.startswith(SLOW) else 0.0
 
+    def refusal(self, sampling: SamplingParams) -> str | None:
+        """It does all that can be asked."""
+        return None
+
     async def generate(
         self,
         prompt: Prompt,
@@ -59,7 +72,7 @@ class MockLanguage:
         slot: Slot | None = None,
     ) -> AsyncGenerator[str, None]:
         """Say it: token by token, or at once if nobody wants to hear the tokens and they take no time."""
-        text = (await _calls(prompt) if prompt.tools else "") or f"You said: {prompt.last_user_text}"
+        text = (await _calls(prompt) if prompt.tools else "") or _answer(prompt, sampling)
         if not stream and not self._seconds and len(text) <= _AT_ONCE and sampling is DEFAULT_SAMPLING:
             yield Piece(text, len(_TOKEN.findall(text)), _cost(prompt))
             return
@@ -100,6 +113,20 @@ async def _calls(prompt: Prompt) -> str:
     value = said[: min(MAX_ARGUMENT, MAX_REPEATED // max(texts, 1))]
     calls = [Call(tool.name, _arguments(tool, value)) for tool in called]
     return write_calls(calls, prompt.tool_format) if calls else ""
+
+
+def _answer(prompt: Prompt, sampling: SamplingParams) -> str:
+    said = prompt.last_user_text
+    if sampling.json_schema:
+        return to_json(fitting(jsontext.loads(sampling.json_schema.encode("utf-8", "replace")), said))
+    # As with any model: where the likeliest word is taken, nothing is left to chance.
+    opening = OPENINGS[sampling.seed % len(OPENINGS) if sampling.temperature else 0]
+    text = f"{opening} {said}"
+    if sampling.logit_bias:
+        unsaid = {each.token.strip().casefold() for each in sampling.logit_bias if each.bias < 0}
+        text = "".join(token for token in _TOKEN.findall(text) if unsaid.isdisjoint(_words(token)))
+        text += "".join(f" {each.token.strip()}" for each in sampling.logit_bias if each.bias > 0)
+    return text + "".join(f" [{each.name} {each.scale:g}]" for each in sampling.lora)
 
 
 def _cost(prompt: Prompt) -> int:

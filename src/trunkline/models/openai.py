@@ -214,9 +214,13 @@ def _options(options: AnswerOptions) -> dict[str, Any]:
     if options.must_call:
         written["tool_choice"] = "required"
     if options.schema is not None:
-        form = {"name": "answer", "schema": options.schema}
-        written["response_format"] = {"type": "json_schema", "json_schema": form}
+        written["response_format"] = response_format(options.schema)
     return written
+
+
+def response_format(schema: Any) -> dict[str, Any]:
+    """What asks for JSON that fits a schema."""
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
 
 
 def _joined(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:

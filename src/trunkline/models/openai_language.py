@@ -22,6 +22,7 @@ from trunkline.models.answers import AnswerReader
 from trunkline.models.engines import Piece, Prompt, Slot, cost
 from trunkline.models.http import ReplyReader
 from trunkline.models.model import Answer, TextChunk
+from trunkline.models.openai import response_format
 from trunkline.models.openai_decoder import OpenAIDecoder
 from trunkline.models.overflow import PromptTooLong
 from trunkline.models.remote import Remote
@@ -33,6 +34,8 @@ CHAT = "/chat/completions"
 MAX_WHOLE = 1024 * 1024
 #: How many alternatives a server tells at most, by OpenAI's rules.
 MAX_ALTERNATIVES = 20
+#: And how many texts that end an answer it takes at most.
+MAX_STOPS = 4
 
 
 class OpenAILanguage:
@@ -53,6 +56,15 @@ class OpenAILanguage:
         self.default_sampling = default_sampling
         self._remote = remote
 
+    def refusal(self, sampling: SamplingParams) -> str | None:
+        """These servers take tokens by their numbers, which nobody knows here, and have adapters under names of their
+        own."""
+        if sampling.logit_bias:
+            return "Model servers take `logit_bias` by the numbers of tokens, and not by their texts."
+        if sampling.lora:
+            return "Model servers have adapters as models of their own: list it under the name that the server has."
+        return None
+
     async def generate(
         self,
         prompt: Prompt,
@@ -69,6 +81,8 @@ class OpenAILanguage:
         """
         body = {"messages": prompt.said, **_sampling(sampling)}
         body |= {"stream": True, "stream_options": {"include_usage": True}}
+        if sampling.json_schema and not grammar:
+            body["response_format"] = response_format(jsontext.loads(sampling.json_schema.encode()))
         if grammar:
             # The names that llama.cpp's and vLLM's servers have for it.
             body |= {"grammar": grammar, "structured_outputs": {"grammar": grammar}}
@@ -135,4 +149,7 @@ def _sampling(sampling: SamplingParams) -> dict[str, Any]:
     for field, name in usual.items():
         if (value := getattr(sampling, field)) != getattr(DEFAULT_SAMPLING, field):
             body[name] = value
+    if sampling.stop:
+        # OpenAI's own takes no more; the rest is looked for here.
+        body["stop"] = list(sampling.stop[:MAX_STOPS])
     return body

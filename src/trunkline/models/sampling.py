@@ -10,12 +10,15 @@ DEFAULT_SAMPLING = SamplingParams()
 
 
 def resolve_sampling(defaults: SamplingParams | None, overrides: Value | None) -> SamplingParams:
-    """What holds: each field from `overrides`, unless it is None there, else from the model's catalog, else built in.
+    """What holds: each field from `overrides`, unless it says nothing there (None, or an empty list), else from the
+    model's catalog, else built in.
 
     `overrides` has the fields of `SamplingParams`.
     """
     base = defaults or DEFAULT_SAMPLING
     if overrides is None:
         return base
-    given = {field: value for field in overrides.__fields__ if (value := getattr(overrides, field)) is not None}
+    given = {
+        field: value for field in overrides.__fields__ if (value := getattr(overrides, field)) not in (None, (), "")
+    }
     return base.replace(**given) if given else base

@@ -19,6 +19,7 @@ from typing import Any
 from trunkline.base.values import Value
 from trunkline.core.graph.description import ToolDefinition, ToolParamDefinition
 from trunkline.models.grammar import to_json
+from trunkline.models.grammar import value as value_grammar
 
 #: When neither the node nor the model's catalog entry says which.
 DEFAULT_FORMAT = "chatml"
@@ -197,6 +198,9 @@ number ::= integer ("." [0-9]{{1,14}})?
 boolean ::= "true" | "false"
 """
 
+#: The names of those that schemas have, too.
+_SHARED = frozenset(("char", "integer", "number", "boolean"))
+
 _KINDS = {
     **dict.fromkeys(("integer", "int"), "integer"),
     **dict.fromkeys(("number", "float", "double"), "number"),
@@ -204,11 +208,11 @@ _KINDS = {
 }
 
 
-def grammar(tools: Sequence[ToolDefinition], form: str, *, may_answer: bool, most: int = 1) -> str:
+def grammar(tools: Sequence[ToolDefinition], form: str, *, may_answer: bool, most: int = 1, schema: Any = None) -> str:
     """The grammar (GBNF) of an answer: up to `most` calls of these tools with all their parameters, or none.
 
     A small model goes on as long as it may, with the same call again. With `may_answer` a model that calls nothing may
-    say whatever does not begin like a call.
+    say whatever does not begin like a call; with a `schema`, a JSON value that fits it.
     """
     of = FORMATS[form]
     rules = []
@@ -224,7 +228,15 @@ def grammar(tools: Sequence[ToolDefinition], form: str, *, may_answer: bool, mos
     calls = f"{_literal(of.begin)} call {several} {_literal(of.end)}"
     mark = (of.begin or of.before or "{")[0]
     otherwise = rf"[^{'[' if mark == '[' else mark}\x00-\x20] [^\x00]*" if may_answer else _literal(NO_TOOL)
-    return f"root ::= {calls} | {otherwise}\ncall ::= {each}\n" + "\n".join(rules) + f"\n{_RULES}"
+    root = f"root ::= {calls} | {otherwise if schema is None else 'json'}\ncall ::= {each}\n"
+    return root + "\n".join(rules) + f"\n{_RULES}" + ("" if schema is None else _json(schema))
+
+
+def _json(schema: Any) -> str:
+    """The rules of a value that fits a schema, which is called `json`. Some are there already."""
+    named = (line.partition(" ::= ") for line in value_grammar(schema).removesuffix("\n").split("\n"))
+    lines = ((("json" if name == "root" else name), body) for name, _, body in named)
+    return "".join(f"{name} ::= {body}\n" for name, body in lines if name not in _SHARED)
 
 
 def _literal(text: str) -> str:

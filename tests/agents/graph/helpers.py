@@ -10,9 +10,10 @@ from typing import Any
 from trunkline.agents.graph.agent import GraphAgent
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.shelf import Shelf
-from trunkline.agents.graph.turn import AnswerSound, Delta, NodeNotice, TurnEvent, Whole
+from trunkline.agents.graph.turn import AnswerSound, AnswerTiming, Delta, NodeNotice, TurnEvent, Whole
 from trunkline.core.faults import ProviderError
 from trunkline.core.graph.models import SamplingParams
+from trunkline.core.graph.speech import TtsMark
 from trunkline.core.graph.turns import Ending
 from trunkline.models.engines import Prompt, Slot
 from trunkline.wires.tryll.messages import GraphDescription, NodeDescription, NodeParams
@@ -63,6 +64,9 @@ class Heard:
 
     def audio(self, pcm: bytes, sample_rate: int) -> None:
         self.events.append(AnswerSound(pcm, sample_rate))
+
+    def timing(self, marks: tuple[TtsMark, ...]) -> None:
+        self.events.append(AnswerTiming(marks))
 
     def event(self, node: str, type: str, pairs: tuple[tuple[str, str], ...]) -> None:
         self.events.append(NodeNotice(node, type, pairs))
@@ -124,6 +128,10 @@ class Recorder:
         self.scores = list(scores)
         self.fails: Exception | None = None
         self._answers = list(answers)
+        self.refused: str | None = None
+
+    def refusal(self, sampling: SamplingParams) -> str | None:
+        return self.refused
 
     async def generate(
         self,

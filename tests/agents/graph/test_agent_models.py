@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -164,3 +165,26 @@ def test_only_agents_that_are_there_and_can_answer_are_offered(monkeypatch: pyte
     monkeypatch.setattr(type(made), "problem", lambda self: "It has lost its voice.", raising=False)
     with pytest.raises(ConfigError, match="lost its voice"):
         agent_models.offered([])
+
+
+async def test_an_agent_stops_and_is_held_to_no_form(tmp_path: Path) -> None:
+    async with served(tmp_path, AgentModels(ModelPool(), offered([]))) as server, server.peer() as peer:
+
+        def graph(**sampling: Any) -> m.GraphDescription:
+            params = m.GenerateParams("agent:echo", stream=True, sampling=m.SamplingOverrides(**sampling))
+            return m.GraphDescription((m.NodeDescription("say", params),), "say")
+
+        made = await peer.ask(m.CreateAgentRequest(2, graph(stop=("three",))), m.CreateAgentResponse)
+        peer.say(m.SendMessageRequest(3, made.agent_id, "one two three four"))
+        texts, ending = await peer.turn()
+        assert "".join(each.text for each in texts) == "one two "
+        assert ending.status == m.TurnStatus.SUCCESS
+        refused: dict[str, dict[str, Any]] = {
+            "json_schema": {"json_schema": "{}"},
+            "logit_bias": {"logit_bias": (m.LogitBias("a", 1.0),)},
+            "lora": {"lora": (m.LoraAdapter("a"),)},
+        }
+        for field, sampling in refused.items():
+            error = await peer.ask(m.CreateAgentRequest(2, graph(**sampling)), m.ErrorResponse)
+            assert error.code == 3007
+            assert f"The node `say`: An agent answers as it will, and cannot be given `{field}`." in error.message

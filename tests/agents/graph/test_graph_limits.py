@@ -97,6 +97,9 @@ class Endless:
     default_sampling = None
     pieces = 0
 
+    def refusal(self, sampling: SamplingParams) -> str | None:
+        return None
+
     async def generate(self, prompt: Prompt, sampling: SamplingParams, **options: Any) -> AsyncGenerator[str, None]:
         while True:
             self.pieces += 1

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import weakref
 from collections.abc import AsyncGenerator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -17,13 +18,25 @@ from tests.support.loop import until
 from trunkline.agents.graph import yaml_graph
 from trunkline.agents.graph.agent import GraphAgent
 from trunkline.agents.graph.host import LocalHost
+from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.speaking import MAX_WAITING
-from trunkline.agents.graph.turn import AnswerSound, Delta
-from trunkline.core.faults import AgentTimeout, ConfigError, Fault, ProviderError, StorageMissing
+from trunkline.agents.graph.turn import AnswerSound, AnswerTiming, Delta
+from trunkline.core.faults import (
+    AgentTimeout,
+    BadParameter,
+    ConfigError,
+    Fault,
+    ProviderError,
+    StorageMissing,
+    WrongStorage,
+)
+from trunkline.core.graph.hosting import StringStorageDescription
+from trunkline.core.graph.ordinals import StringStorageKind as Kind
 from trunkline.core.graph.turns import Ending
 from trunkline.models.engines import Piece
 from trunkline.models.mock_language import MockLanguage
 from trunkline.models.voice.engines import SpeechError
+from trunkline.models.voice.marks import IPA_BEGIN, PHONEMES_END
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     GenerateAndSpeakParams,
@@ -31,6 +44,8 @@ from trunkline.wires.tryll.messages import (
     NodeParams,
     Placement,
     SpeakParams,
+    TtsMark,
+    TtsMarkKind,
     TurnStatus,
 )
 
@@ -383,3 +398,90 @@ async def test_a_graph_that_only_writes_has_no_sound() -> None:
     events = await take(made, "x")
     assert [type(event) for event in events] == [Delta, Delta, Delta, Ending]
     assert "time_to_first_audio_ms" not in end(events).debug_info
+
+
+# When what is said.
+
+
+def timed(events: Sequence[Told]) -> list[TtsMark]:
+    return [mark for event in events if isinstance(event, AnswerTiming) for mark in event.marks]
+
+
+def words_of(marks: Sequence[TtsMark]) -> list[tuple[str, int, int]]:
+    return [(mark.text, mark.start_ms, mark.end_ms) for mark in marks if mark.kind == TtsMarkKind.WORD]
+
+
+async def test_marks_come_before_their_sound_and_count_from_the_beginning_of_the_turn() -> None:
+    # One sample is a millisecond.
+    voice = FakeVoice(sample_rate=1000, repeat=10)
+    described = graph(line=CANNED, say=SpeakParams(timings=True, default_exit="again"), again=SpeakParams(timings=True))
+    events = await take(await agent(described, host(voice)), "open")
+    heard = 0
+    for event in events:
+        if isinstance(event, AnswerTiming):
+            assert event.marks[0].start_ms == heard
+        elif isinstance(event, AnswerSound):
+            heard += len(event.pcm) // 2
+    found = words_of(timed(events))
+    assert [text for text, _, _ in found] == 2 * LINE.replace(".", "").split()
+    assert found[:3] == [("The", 0, 30), ("gate", 40, 80), ("is", 90, 110)]
+    first = 10 * len(SENTENCES[0])
+    assert found[4] == ("It", first, first + 20)
+    assert found[-1][2] == heard
+    assert [mark.kind for mark in timed(events)[:2]] == [TtsMarkKind.WORD, TtsMarkKind.VISEME]
+
+
+async def test_nobody_who_does_not_ask_hears_of_times() -> None:
+    made = await agent(graph(line=CANNED, say=SpeakParams()), host(FakeVoice()))
+    assert timed(await take(made, "open")) == []
+    await made.change("say", SpeakParams(timings=True))
+    assert timed(await take(made, "open"))
+
+
+@pytest.mark.parametrize("node", [SpeakParams, GenerateAndSpeakParams])
+async def test_without_a_voice_times_are_told_and_there_is_no_sound(node: Any) -> None:
+    speaks = node(timings=True, min_sentence_chars=1)
+    described = graph(talk=speaks) if node is GenerateAndSpeakParams else graph(line=CANNED, say=speaks)
+    events = await take(await agent(described, host(None)), "hello. And you?")
+    found = words_of(timed(events))
+    assert found[-1][0] == ("you" if node is GenerateAndSpeakParams else "away")
+    assert all(one[2] < other[1] for one, other in pairwise(found))
+    assert sound(events) == b""
+    assert end(events).status == TurnStatus.SUCCESS
+
+
+async def test_words_are_said_as_the_map_has_them_and_told_as_they_are_written() -> None:
+    voice = FakeVoice(sample_rate=1000)
+    shelf = Shelf(None)
+    named = StringStorageDescription("words", ("doe or", "/ɡeɪt/"), "", Kind.MAP, ("door", "Gate"))
+    shelf.create_strings(named)
+    shelf.create_strings(StringStorageDescription("lines", ("a",)))
+    line = CannedResponseParams(inline_strings=("The gate, the Door.",), default_exit="say")
+    speaks = SpeakParams(timings=True, pronunciations="words")
+    described = graph(line=line, say=speaks)
+    made = await agent(described, LocalHost(shelf, voice=lambda _: voice))
+    found = words_of(timed(await take(made, "open")))
+    assert voice.said == [f"The {IPA_BEGIN}ɡeɪt{PHONEMES_END}, the doe or."]
+    assert [text for text, _, _ in found] == ["The", "gate", "the", "Door"]
+    assert found[-1][2] - found[-1][1] == len("doe or.")
+    await made.change("say", speaks.replace(pronunciations=None))
+    await take(made, "open")
+    assert voice.said[-1] == "The gate, the Door."
+    with pytest.raises(WrongStorage, match="is a List"):
+        await made.change("say", speaks.replace(pronunciations="lines"))
+    with pytest.raises(Fault, match="nowhere"):
+        await agent(graph(line=line, say=SpeakParams(pronunciations="nowhere")), LocalHost(shelf))
+
+
+@pytest.mark.parametrize("node", [SpeakParams, GenerateAndSpeakParams])
+async def test_a_speaker_that_a_voice_does_not_have_is_refused(node: Any) -> None:
+    voice = FakeVoice()
+    made = await agent(graph(say=node(speaker_id=len(voice.voices) - 1)), host(voice))
+    with pytest.raises(BadParameter, match=r"`say\.speaker_id` is 8: the voice `fake` has the speakers 0 to 7"):
+        await agent(graph(say=node(speaker_id=8)), host(voice))
+    with pytest.raises(BadParameter, match="the speakers 0 to 7"):
+        await made.change("say", node(speaker_id=8))
+    voice.voices = ("only",)
+    with pytest.raises(BadParameter, match="has one speaker, 0"):
+        await agent(graph(say=node(speaker_id=1)), host(voice))
+    await agent(graph(say=node(speaker_id=99)), host(None))

@@ -20,7 +20,7 @@ from trunkline.agents.graph.pool import ModelPool
 from trunkline.agents.graph.turn import NodeNotice
 from trunkline.agents.graph.weights import Weights
 from trunkline.core.fault_table import form_of
-from trunkline.core.faults import ConfigError, Fault, ModelError, NoRecognizer, ProviderError
+from trunkline.core.faults import ConfigError, Fault, ModelError, NoLanguageModel, NoRecognizer, ProviderError
 from trunkline.models import catalog
 from trunkline.models.embedding_mock import MockEmbedding
 from trunkline.models.embedding_onnx import OnnxEmbedding
@@ -414,3 +414,41 @@ async def test_a_model_whose_engine_is_not_installed_is_refused_before_it_is_fet
     with pytest.raises(ModelError, match="The engine for local models is not installed"):
         await pool.download("smollm2-135m")
     assert fetched == []
+
+
+async def test_a_model_is_loaded_with_its_adapters_that_are_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, Any]] = []
+
+    async def load(name: str, path: str, **options: Any) -> Loaded:
+        asked.append(options)
+        return Loaded(name)
+
+    monkeypatch.setattr(LlamaLanguage, "load", load)
+    for name in ("mine", "pirate", "other"):
+        (tmp_path / f"{name}.gguf").write_bytes(b"GGUF")
+    listed = [
+        {"name": "pirate", "type": "lora", "base_model": ["mine", "yours"], "local_path": "pirate.gguf"},
+        {"name": "gone", "type": "lora", "base_model": "mine", "local_path": "gone.gguf"},
+        {"name": "other", "type": "lora", "base_model": "yours", "local_path": "other.gguf"},
+    ]
+    (tmp_path / "models.json").write_text(json.dumps({"models": listed}))
+    pool = ModelPool(models_dir=str(tmp_path))
+    engine = await pool.language("mine", InferenceEngine.LLAMA_CPP)
+    assert asked[0]["lora"] == {"pirate": str(tmp_path / "pirate.gguf")}
+    engine.release(Slot("any"))
+    told = {each.name: (each.model_type, each.status) for each in pool.list()}
+    assert told["pirate"] == ("lora", ModelStatus.LOCAL)
+    assert told["gone"] == ("lora", ModelStatus.ABSENT)
+    with pytest.raises(NoLanguageModel, match="of the kind lora"):
+        await pool.language("pirate", InferenceEngine.LLAMA_CPP)
+    with pytest.raises(ModelError, match="loaded together with its model, `mine`, `yours`"):
+        await pool.load("pirate")
+    await pool.close()
+
+
+def test_the_speakers_of_a_voice_are_listed() -> None:
+    told = {each.name: each.voices for each in ModelPool().list()}
+    assert told["espeak"][:2] == ("en-us", "en-us+m1")
+    assert told["smollm2-135m"] == ()

@@ -24,6 +24,7 @@ from trunkline.core.graph.description import (
     ToolCallParams,
     ToolDefinition,
 )
+from trunkline.core.graph.speech import TtsMark
 from trunkline.core.graph.turns import Ending
 from trunkline.store.files import FileStore
 
@@ -47,6 +48,9 @@ class Ears:
 
     def audio(self, pcm: bytes, sample_rate: int) -> None:
         self.heard.append(pcm)
+
+    def timing(self, marks: tuple[TtsMark, ...]) -> None:
+        self.heard.append(marks)
 
     def event(self, node: str, type: str, pairs: tuple[tuple[str, str], ...]) -> None:
         self.heard.append((node, type))

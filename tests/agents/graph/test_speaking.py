@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.fake_voice import FakeVoice
 from trunkline.agents.graph.sentences import FIRST_CHARS, Sentence, Sentences, aloud
 from trunkline.agents.graph.speaking import Mouth, merged
-from trunkline.agents.graph.turn import AnswerSound, GraphTurn
+from trunkline.agents.graph.turn import AnswerSound, AnswerTiming, GraphTurn
 from trunkline.core.faults import Fault
 from trunkline.models.voice.speakable import MAX_CHARS
 
@@ -124,7 +124,7 @@ def test_code_is_not_said() -> None:
 # Saying them.
 
 
-async def said(mouth: Mouth, *sentences: Sentence) -> list[AnswerSound | Sentence]:
+async def said(mouth: Mouth, *sentences: Sentence) -> list[AnswerSound | AnswerTiming | Sentence]:
     waiting: asyncio.Queue[Sentence | None] = asyncio.Queue()
     for sentence in (*sentences, None):
         waiting.put_nowait(sentence)

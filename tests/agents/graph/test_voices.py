@@ -19,6 +19,7 @@ from trunkline.agents.graph.weights import Weights
 from trunkline.models.catalog_entry import SPEAKS, CatalogEntry
 from trunkline.models.voice import loading
 from trunkline.models.voice.engines import SpeechError
+from trunkline.models.voice.marks import Marks, Utterance
 from trunkline.wires.tryll.messages import InferenceEngine, ModelStatus
 
 REAL = InferenceEngine.SHERPA_ONNX
@@ -28,6 +29,7 @@ class Fake:
     """A recognizer and a voice."""
 
     sample_rate = 8000
+    voices = ("Anna", "Bob")
     segment_seconds = 15.0
 
     def __init__(self, name: str) -> None:
@@ -43,6 +45,9 @@ class Fake:
                 yield f"{word} {speaker} {speed:g};".encode()
         finally:
             self.last = text
+
+    async def say(self, wanted: Utterance) -> AsyncGenerator[bytes | Marks, None]:
+        yield f"{wanted.text} {wanted.speaker};".encode()
 
     async def close(self) -> None:
         self.closed = True

@@ -15,8 +15,11 @@ from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     CannedResponseSelectionStrategy,
     ClassifyIntentLLMParams,
+    GenerateAndSpeakParams,
     GenerateParams,
     HumanMessageGuardrailParams,
+    LogitBias,
+    LoraAdapter,
     Placement,
     RetrieveParams,
     SamplingOverrides,
@@ -283,3 +286,60 @@ def test_the_name_of_a_bundled_graph_means_that_one_whatever_lies_here(
     (tmp_path / "npc").write_text("nodes: []\n")
     assert bundled.locate("npc") != "npc"
     assert bundled.locate("./npc") == "./npc"
+
+
+GENERATION = """
+start: answer
+default_model: mock
+storages:
+  words: {Cthulhu: kuh-thoo-loo}
+nodes:
+  answer:
+    type: GenerateAndSpeak
+    timings: true
+    pronunciations: words
+    sampling:
+      stop: ["\\nUser:", END]
+      json_schema: {type: object, properties: {mood: {enum: [calm, angry]}}}
+      logit_bias: {dragon: -100, sir: 2.5}
+      lora: [pirate, {name: grim, scale: 0.5}]
+  more: {type: Generate, sampling: {json_schema: "{}", logit_bias: [{token: "1", bias: 1}], lora: {grim: 2}}}
+"""
+
+
+def test_the_form_of_an_answer_is_written_as_people_write_it() -> None:
+    nodes = {node.name: node.params for node in yaml_graph.parse(GENERATION.encode(), "g.yaml").graph.nodes}
+    answer, more = nodes["answer"], nodes["more"]
+    assert isinstance(answer, GenerateAndSpeakParams)
+    assert (answer.timings, answer.pronunciations) == (True, "words")
+    assert answer.sampling == SamplingOverrides(
+        stop=("\nUser:", "END"),
+        json_schema='{"type":"object","properties":{"mood":{"enum":["calm","angry"]}}}',
+        logit_bias=(LogitBias("dragon", -100.0), LogitBias("sir", 2.5)),
+        lora=(LoraAdapter("pirate", 1.0), LoraAdapter("grim", 0.5)),
+    )
+    assert isinstance(more, GenerateParams)
+    assert more.sampling == SamplingOverrides(
+        json_schema="{}", logit_bias=(LogitBias("1", 1.0),), lora=(LoraAdapter("grim", 2.0),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("sampling", "told"),
+    [
+        ("{stop: END}", "`nodes.answer.sampling.stop`"),
+        ('{stop: [""]}', "`nodes.answer.sampling.stop` has a text that is empty"),
+        ("{json_schema: [1]}", "`nodes.answer.sampling.json_schema`"),
+        ('{json_schema: "{"}', "`nodes.answer.sampling.json_schema` is not a JSON Schema"),
+        ("{logit_bias: {a: much}}", "`nodes.answer.sampling.logit_bias.a` must be a number"),
+        ("{logit_bias: {a: 101}}", "`nodes.answer.sampling.logit_bias` gives `a` 101"),
+        ("{lora: [{scale: 1}]}", "`nodes.answer.sampling.lora[0]`"),
+        ("{lora: [a, a]}", "`nodes.answer.sampling.lora` has an adapter twice"),
+    ],
+)
+def test_a_form_that_cannot_be_used_is_told_with_its_place(sampling: str, told: str) -> None:
+    text = f"start: answer\nnodes:\n  answer: {{type: Generate, model_name: m, sampling: {sampling}}}\n"
+    with pytest.raises(ConfigError) as refused:
+        yaml_graph.parse(text.encode(), "g.yaml")
+    assert told in str(refused.value)
+    assert "g.yaml:3:" in str(refused.value)

@@ -83,6 +83,15 @@ def cancels_nothing_and_says_yes(way: Way, message: Any, payload: bytes) -> Any:
     return ()
 
 
+rewrites("ends_and_forms_no_answer", m.GenerateParams, "tryll.extra.generation", sampling=None)
+rewrites("tells_no_times", m.GenerateAndSpeakParams, "tryll.extra.timings", timings=False)
+
+
+@answers("tryll.extra.timings")
+def tells_times_from_the_end(way: Way, message: m.Message) -> Any:
+    return message.replace(marks=message.marks[::-1]) if isinstance(message, m.TtsTimingFrame) else None
+
+
 # Voice
 
 

@@ -9,24 +9,26 @@ import pytest
 
 from trunkline.models.voice import frames
 from trunkline.models.voice.child import SpeechQueue
+from trunkline.models.voice.marks import Marks, Utterance
 
 
 class Scripted:
     """Says its pieces; between two of them something may happen."""
 
     sample_rate = 8000
+    voices = ("Ann",)
 
     def __init__(self) -> None:
-        self.pieces: list[bytes] = [b"one", b"two"]
+        self.pieces: list[bytes | Marks] = [b"one", b"two"]
         self.meanwhile: Callable[[], None] = lambda: None
         self.stops = 0
         self.asked: list[tuple[str, int, float]] = []
 
-    def say(self, text: str, speaker: int, speed: float) -> Iterator[bytes]:
-        self.asked.append((text, speaker, speed))
+    def say(self, wanted: Utterance) -> Iterator[bytes | Marks]:
+        self.asked.append((wanted.text, wanted.speaker, wanted.speed))
         return self._said()
 
-    def _said(self) -> Iterator[bytes]:
+    def _said(self) -> Iterator[bytes | Marks]:
         for piece in self.pieces:
             if piece == b"!":
                 raise RuntimeError("broken")

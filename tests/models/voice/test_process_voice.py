@@ -17,6 +17,7 @@ from tests.support.speech import collected
 from trunkline.models.voice import loading, process_voice
 from trunkline.models.voice.engines import SpeechError
 from trunkline.models.voice.frames import SOUND_BYTES
+from trunkline.models.voice.marks import IPA_BEGIN, PHONEMES_END, Utterance
 from trunkline.models.voice.process_voice import ProcessVoice
 
 pytestmark = pytest.mark.process
@@ -222,3 +223,25 @@ async def test_a_voice_whose_engine_is_not_installed_says_how_to_get_it(monkeypa
         monkeypatch.setattr(loading, "find_spec", lambda name: None)
         with pytest.raises(SpeechError, match="voice-gpl"):
             await load
+
+
+async def test_its_speakers_are_told_and_marks_count_from_the_beginning_of_the_text(voice: ProcessVoice) -> None:
+    assert voice.voices == ("Ann", "Bob")
+    # Two pieces, each of which the engine counts by itself.
+    text = "aaaa bb. " + "cccc " * 60
+    size, found = 0, []
+    async for each in voice.say(Utterance(text, timings=True)):
+        if isinstance(each, bytes):
+            size += len(each) // 2
+        else:
+            (mark,) = each
+            # They come in front of their sound.
+            assert mark.start == size
+            found.append(mark)
+    assert [mark.text for mark in found] == text.split()
+    assert found[-1].end == size
+
+
+async def test_a_text_of_somebody_s_own_has_no_phonemes_in_it(voice: ProcessVoice) -> None:
+    said = await collected(voice.speak(f"a{IPA_BEGIN}b{PHONEMES_END}c"))
+    assert said == b"abc"

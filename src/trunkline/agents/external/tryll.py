@@ -27,6 +27,7 @@ from trunkline.wires.tryll.drive import (
     RemoteAgent,
     Reply,
     Sound,
+    Timing,
     ToolCall,
     Tryll,
     Turn,
@@ -249,7 +250,7 @@ class TryllConversation(ServerConversation):
                         await tell.say(TextDelta(appended(event)))
                     elif isinstance(event, Sound):
                         await tell.say(Audio(event.pcm, event.sample_rate, event.channels))
-                    else:
+                    elif not isinstance(event, Timing):
                         await tell.say(told_by_node(event))
             finally:
                 reply.leave()

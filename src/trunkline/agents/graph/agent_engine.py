@@ -112,6 +112,12 @@ class AgentLanguage:
             self._released = True
             self.start_over()
 
+    def refusal(self, sampling: SamplingParams) -> str | None:
+        """Nobody holds an agent to a form, or to its words. That its answer stops is seen to; the rest means nothing to
+        it."""
+        asked = [field for field in ("json_schema", "logit_bias", "lora") if getattr(sampling, field)]
+        return f"An agent answers as it will, and cannot be given `{asked[0]}`." if asked else None
+
     async def generate(
         self,
         prompt: Prompt,

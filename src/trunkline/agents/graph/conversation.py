@@ -49,6 +49,7 @@ from trunkline.core.faults import Fault, ModelError, Unsupported
 from trunkline.core.graph.description import GenerateAndSpeakParams, SpeakParams
 from trunkline.core.graph.hosting import HostSettings
 from trunkline.core.graph.ordinals import InferenceEngine, TurnStatus
+from trunkline.core.graph.speech import TtsMark
 from trunkline.core.graph.turns import TURN_DIAGNOSTICS, DescribeError, node_event
 from trunkline.core.turns import DENIED
 from trunkline.models.catalog_entry import LLM, SPEAKS
@@ -396,6 +397,9 @@ class _Heard:
 
     def audio(self, pcm: bytes, sample_rate: int) -> None:
         self._tell.say_now(Audio(pcm, sample_rate))
+
+    def timing(self, marks: tuple[TtsMark, ...]) -> None:
+        """Other wires have no word for it."""
 
     def event(self, node: str, type: str, pairs: tuple[tuple[str, str], ...]) -> None:
         self._tell.say_now(node_event(node, type, pairs))

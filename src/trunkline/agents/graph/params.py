@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from trunkline.agents.graph.sampling_rules import out_of_form
 from trunkline.base.values import Value
 from trunkline.core.faults import BadParameter, FixedParameter
 from trunkline.core.graph import description as d
@@ -107,7 +108,7 @@ def exits_of(params: NodeParams) -> dict[str, str]:
 
 
 def check_values(node: str, params: NodeParams) -> None:
-    """Look at every number.
+    """Look at every number, and at what has a form.
 
     Raises:
         BadParameter: one is out of its range. The text names node and field.
@@ -117,7 +118,8 @@ def check_values(node: str, params: NodeParams) -> None:
 
 
 def out_of_range(params: NodeParams) -> Iterator[tuple[str, str]]:
-    """Each field that is out of its range, and a sentence about it without its subject."""
+    """Each field that is out of its range, or in no form that can be used, and a sentence about it that lacks its
+    subject."""
     for field, (least, most) in rules_of(params).ranges.items():
         yield from _outside(field, getattr(params, field), least, most)
     sampling = getattr(params, "sampling", None)
@@ -126,6 +128,8 @@ def out_of_range(params: NodeParams) -> Iterator[tuple[str, str]]:
             value = getattr(sampling, field)
             if value is not None:
                 yield from _outside(f"sampling.{field}", value, least, most)
+        for field, problem in out_of_form(sampling):
+            yield f"sampling.{field}", problem
 
 
 def _outside(field: str, value: float, least: float, most: float) -> Iterator[tuple[str, str]]:

@@ -37,12 +37,22 @@ from trunkline.core.graph.hosting import Progress
 from trunkline.core.graph.models import ModelInfo
 from trunkline.core.graph.ordinals import InferenceEngine, ModelStatus
 from trunkline.models import catalog, catalog_json, hub
-from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, ONNX, OPENAI, USUAL_WINDOW, CatalogEntry
+from trunkline.models.catalog_entry import (
+    EMBEDDING,
+    LLAMA,
+    LLM,
+    LORA,
+    ONNX,
+    OPENAI,
+    USUAL_WINDOW,
+    CatalogEntry,
+)
 from trunkline.models.embedding_mock import MockEmbedding
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine
 from trunkline.models.installed import lacking_engines
 from trunkline.models.load_options import UNKNOWN, LoadedAs, used_by
 from trunkline.models.mock_language import MockLanguage
+from trunkline.models.voice.speakers import speakers
 
 logger = logging.getLogger(__name__)
 
@@ -132,6 +142,7 @@ class ModelPool:
             context_used=used.context,
             kv_cache_type=used.kv_cache_type,
             device=used.device,
+            voices=speakers(entry, path or ""),
         )
 
     def _used(self, name: str) -> LoadedAs:
@@ -218,9 +229,8 @@ class ModelPool:
             path = self._weights.path(entry) if entry.engine != OPENAI else ""
             if path is None:
                 raise missing(f"The model `{entry.name}` is not on this machine: download it first.")
-            resident = _Resident(
-                asyncio.create_task(load_engine(entry, path, places=self._places, threads=self._threads))
-            )
+            loading = load_engine(entry, path, places=self._places, threads=self._threads, lora=self._adapters(entry))
+            resident = _Resident(asyncio.create_task(loading))
             self._residents[entry.name] = resident
         resident.uses += 1
         resident.pinned |= pin
@@ -232,6 +242,12 @@ class ModelPool:
         except BaseException:
             self._end(entry.name, resident)
             raise
+
+    def _adapters(self, base: CatalogEntry) -> dict[str, str]:
+        """The files of the adapters of a model that are here, by name. One that comes later is there when the model is
+        loaded the next time."""
+        known = (entry for entry in self._entries.values() if entry.kind == LORA and base.name in entry.bases)
+        return {entry.name: path for entry in known if (path := self._weights.path(entry)) is not None}
 
     def _ender(self, name: str, resident: _Resident) -> Callable[[], None]:
         return lambda: self._end(name, resident)
@@ -404,7 +420,7 @@ def _see_to_kind(entry: CatalogEntry, engine: int | None = None) -> None:
     """See to it that we have something for models like this one, installed or not."""
     speaks = is_speech(entry) or entry.engine == SPEECH
     usual = InferenceEngine.SHERPA_ONNX if speaks else InferenceEngine.LLAMA_CPP
-    runs = is_speech(entry) or (entry.engine in (LLAMA, ONNX, OPENAI) and entry.kind in (LLM, EMBEDDING))
+    runs = is_speech(entry) or (entry.engine in (LLAMA, ONNX, OPENAI) and entry.kind in (LLM, EMBEDDING, LORA))
     if not runs or engine not in (None, usual):
         asked = "" if engine is None else " on the engine asked for"
         where = "" if runs else f": it is for `{entry.engine}`, and a {_told_kind(entry.kind)} model"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
+from trunkline.base.document import listed
 from trunkline.core.faults import ProviderError
 from trunkline.models.catalog_entry import (
     DETECTS,
@@ -12,6 +15,7 @@ from trunkline.models.catalog_entry import (
     HEARS,
     LLAMA,
     LLM,
+    LORA,
     OPENAI,
     SPEAKS,
     USUAL_WINDOW,
@@ -36,8 +40,15 @@ def is_speech(entry: CatalogEntry) -> bool:
     return entry.kind in (HEARS, SPEAKS, DETECTS) and entry.engine in SPEECH_ENGINES
 
 
-async def load_engine(entry: CatalogEntry, path: str, *, places: int | None, threads: int | None) -> LoadedEngine:
-    """Load a model. `path`: its first file; empty if it runs elsewhere.
+async def load_engine(
+    entry: CatalogEntry,
+    path: str,
+    *,
+    places: int | None,
+    threads: int | None,
+    lora: Mapping[str, str] = MappingProxyType({}),
+) -> LoadedEngine:
+    """Load a model. `path`: its first file; empty if it runs elsewhere. `lora`: the files of its adapters by name.
 
     Raises:
         ProviderError: it cannot be loaded.
@@ -64,6 +75,11 @@ async def load_engine(entry: CatalogEntry, path: str, *, places: int | None, thr
             places=places,
             threads=threads,
             options=options,
+            lora=lora,
+        )
+    if entry.kind == LORA:
+        raise ProviderError(
+            f"an adapter is loaded together with its model, {listed(entry.bases) or 'which is not named'}."
         )
     if entry.engine == LLAMA:
         from trunkline.models.embedding_llama import LlamaEmbedding

@@ -20,6 +20,10 @@ class LanguageLease:
         self._engine = engine
         self._end: Callable[[], None] | None = end
 
+    def refusal(self, sampling: SamplingParams) -> str | None:
+        """As the engine does."""
+        return self._engine.refusal(sampling)
+
     def generate(
         self,
         prompt: Prompt,

@@ -30,6 +30,7 @@ from trunkline.core.events import (
 )
 from trunkline.core.faults import Fault
 from trunkline.core.graph.ordinals import TurnStatus
+from trunkline.core.graph.speech import TtsMark
 from trunkline.core.graph.turns import Ending, Listener, node_event
 from trunkline.core.ids import new_id
 from trunkline.core.log import SessionStore
@@ -176,6 +177,10 @@ class _Heard:
     def audio(self, pcm: bytes, sample_rate: int) -> None:
         # It would make the log a hundred times as long, and what it says is there as text.
         self._listener.audio(pcm, sample_rate)
+
+    def timing(self, marks: tuple[TtsMark, ...]) -> None:
+        # It belongs to the sound.
+        self._listener.timing(marks)
 
     def event(self, node: str, type: str, pairs: tuple[tuple[str, str], ...]) -> None:
         self._listener.event(node, type, pairs)

@@ -14,6 +14,7 @@ from trunkline.agents.graph.embedded import FoundRecord
 from trunkline.agents.graph.mustache import Template, TemplateError
 from trunkline.base.values import Value
 from trunkline.core.faults import NodeFailed
+from trunkline.core.graph.speech import TtsMark
 from trunkline.core.graph.turns import Listener
 from trunkline.models.engines import MOST_TOKENS, Piece, cost
 from trunkline.models.tool_calls import Call
@@ -73,6 +74,15 @@ class AnswerSound(TurnEvent, hot=True):
         listener.audio(self.pcm, self.sample_rate)
 
 
+class AnswerTiming(TurnEvent, hot=True):
+    """What is heard when in the sound that follows."""
+
+    marks: tuple[TtsMark, ...]
+
+    def tell(self, listener: Listener) -> None:
+        listener.timing(self.marks)
+
+
 class NodeNotice(TurnEvent, hot=True):
     """What a node wants to be known: pairs of texts, in order."""
 
@@ -102,8 +112,8 @@ class GraphTurn:
     """What the nodes of one turn share."""
 
     __slots__ = ("_chunks", "_context", "_repeated", "_steps", "_written", "approve", "cached_tokens", "data", "events",
-                 "instructions", "intent", "knowledge", "lead", "pieces", "prompt_tokens", "sample_rate", "text",
-                 "tokens", "tool_calls", "written")  # fmt: skip
+                 "instructions", "intent", "knowledge", "lead", "pieces", "prompt_tokens", "sample_rate", "samples",
+                 "text", "tokens", "tool_calls", "written")  # fmt: skip
 
     def __init__(self, text: str, approve: ApproveCall | None = None) -> None:
         self.text = text
@@ -128,6 +138,8 @@ class GraphTurn:
         self.tokens = self.prompt_tokens = self.cached_tokens = 0
         self.sample_rate = 0
         """Of all sound of the turn; 0 while there is none."""
+        self.samples = 0
+        """How many of them have been made."""
         self.data: dict[str, Any] | None = None
         """Diagnostics of the running node; None if nobody wants them."""
 

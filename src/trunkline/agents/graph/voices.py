@@ -29,6 +29,7 @@ from trunkline.models.voice.detect import make_detector
 
 if TYPE_CHECKING:
     from trunkline.models.voice.engines import Detector, Recognizer, Voice
+    from trunkline.models.voice.marks import Marks, Utterance
 
 T = TypeVar("T")
 
@@ -120,8 +121,15 @@ class _VoiceLease:
     def __init__(self, engine: Voice, turn: asyncio.Lock) -> None:
         self.name = engine.name
         self.sample_rate = engine.sample_rate
+        self.voices = engine.voices
         self._engine = engine
         self._turn = turn
+
+    async def say(self, wanted: Utterance) -> AsyncGenerator[bytes | Marks, None]:
+        # Through here, as `speak`.
+        async with self._turn, aclosing(self._engine.say(wanted)) as sound:
+            async for piece in sound:
+                yield piece
 
     async def speak(self, text: str, *, speaker: int = 0, speed: float = 1.0) -> AsyncGenerator[bytes, None]:
         # Through here, so that this is held as long as the sound is listened to.

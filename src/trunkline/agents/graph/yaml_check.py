@@ -20,7 +20,7 @@ from trunkline.core.graph.description import IntentToInstructionParams
 from trunkline.core.graph.ordinals import StringStorageKind
 
 #: Where nodes name their storages.
-_SOURCES = ("string_storage", "embedded_string_storage")
+_SOURCES = ("string_storage", "pronunciations", "embedded_string_storage")
 
 
 class Finding(Value):
@@ -151,13 +151,13 @@ def _wrong_kinds(root: Part, file: GraphFile) -> Iterator[DocumentError]:
 
 
 def _storages(root: Part, file: GraphFile, folder: str) -> Iterator[DocumentError]:
-    for field, section, brought in (
-        ("string_storage", "storages", [each.name for each in file.storages]),
-        ("embedded_string_storage", "knowledge", [each.name for each in file.knowledge]),
+    for fields, section, brought in (
+        (("string_storage", "pronunciations"), "storages", [each.name for each in file.storages]),
+        (("embedded_string_storage",), "knowledge", [each.name for each in file.knowledge]),
     ):
         used: set[str] = set()
-        for node in file.graph.nodes:
-            name = getattr(node.params, field, None)
+        named = ((node, field, getattr(node.params, field, None)) for node in file.graph.nodes for field in fields)
+        for node, field, name in named:
             if not name:
                 continue
             used.add(name)

@@ -29,6 +29,7 @@ from trunkline.agents.graph.params import RULES, out_of_range
 from trunkline.agents.graph.patterns import PatternBook
 from trunkline.agents.graph.plan import MAX_NODES, make_node, make_nodes
 from trunkline.agents.graph.storages import StringStorage
+from trunkline.agents.graph.yaml_sampling import READERS
 from trunkline.base import document, jsontext
 from trunkline.base.document import DocumentError, Part, listed
 from trunkline.base.nearest import nearest, suggestion
@@ -248,6 +249,8 @@ class _Reader:
             return _NAMES[field][part.choice(_NAMES[field])]
         if field == "sampling":
             return self._table(SamplingOverrides, part)
+        if field in READERS:
+            return READERS[field](part, lambda number: _simple(float, number))
         if field == "tools":
             return self._tables(ToolDefinition, part)
         if field == "parameters":

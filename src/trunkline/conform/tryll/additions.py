@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from trunkline.base import jsontext
 from trunkline.conform.expect import expect, same
 from trunkline.conform.kit import NotExercised
 from trunkline.conform.tryll.link import Link, shown
-from trunkline.conform.tryll.stage import Stage
+from trunkline.conform.tryll.stage import MOCK, Stage
 from trunkline.conform.tryll.suite import LINE, NOBODY, canned, check, ended_well
+from trunkline.conform.tryll.turns import QUIET_SECONDS
 from trunkline.wires.tryll import messages as m
 
 T = TypeVar("T", bound=m.Message)
@@ -106,3 +108,52 @@ async def usage(stage: Stage) -> None:
         raise NotExercised("this server does not count the tokens of prompts")
     expect(complete.tokens_prompt >= 8, f"eight words or more are {complete.tokens_prompt} tokens")
     expect(0 <= complete.tokens_cached <= complete.tokens_prompt, f"{complete.tokens_cached} of them were cached")
+
+
+def _listed(link: Link, extension: str) -> None:
+    """See to it that a server lists an extension that old servers pass over in silence.
+
+    Raises:
+        NotExercised: it does not.
+    """
+    if link.ready is None or extension not in link.ready.extensions:
+        raise NotExercised(f"this server does not list `{extension}`")
+
+
+@check("tryll.extra.generation", "MAY", "Additions", "mock")
+async def generation(stage: Stage) -> None:
+    """`sampling.stop` ends an answer before its text; with `sampling.json_schema` the answer is JSON."""
+    link = await stage.session()
+    _listed(link, "generation")
+    agent = await link.agent(_asked(m.SamplingOverrides(stop=("three",))))
+    text = ended_well(await link.say(agent, "one two three four")).text
+    expect("two" in text and "three" not in text and "four" not in text, f"the answer to be stopped is {text!a}")
+    schema = '{"type": "object", "properties": {"mood": {"enum": ["calm", "angry"]}}, "required": ["mood"]}'
+    agent = await link.agent(_asked(m.SamplingOverrides(json_schema=schema)))
+    text = ended_well(await link.say(agent, "hello")).text
+    try:
+        found = jsontext.loads(text.encode())
+    except ValueError:
+        found = None
+    expect(isinstance(found, dict) and found.get("mood") in ("calm", "angry"), f"the answer in JSON is {text!a}")
+
+
+def _asked(sampling: m.SamplingOverrides) -> m.NodeDescription:
+    return m.NodeDescription("say", m.GenerateParams(MOCK, stream=True, sampling=sampling))
+
+
+@check("tryll.extra.timings", "MAY", "Additions", "mock")
+async def timings(stage: Stage) -> None:
+    """With `timings`, each word of an answer has a mark, in order; without, there are none."""
+    link = await stage.session()
+    _listed(link, "timings")
+    for wanted in (True, False):
+        speaking = m.GenerateAndSpeakParams(MOCK, MOCK, timings=wanted)
+        ended_well(await link.say(await link.agent(m.NodeDescription("say", speaking)), "hello there"))
+        others = await link.quiet(QUIET_SECONDS)
+        marks = [mark for each in others if isinstance(each, m.TtsTimingFrame) for mark in each.marks]
+        words = [mark.text for mark in marks if mark.kind == m.TtsMarkKind.WORD]
+        same("the last words that have marks", words[-2:], ["hello", "there"] if wanted else [])
+        starts = [mark.start_ms for mark in marks]
+        expect(starts == sorted(starts), "the marks are not in order")
+        expect(all(mark.start_ms <= mark.end_ms for mark in marks), "a mark ends before it begins")

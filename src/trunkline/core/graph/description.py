@@ -14,8 +14,23 @@ class NodeParams(Value):
     """Base of the parameters of all nodes."""
 
 
+class LogitBias(Value):
+    """A text that is to come more or less often: `bias` is added to the logit of each of its tokens."""
+
+    token: str = ""
+    bias: float = 0.0
+
+
+class LoraAdapter(Value):
+    """An adapter of the model, and how much of it is to be felt."""
+
+    name: str = ""
+    scale: float = 1.0
+
+
 class SamplingOverrides(Value):
-    """What a node samples differently from its model's defaults. None leaves the default; 0.0 is a number."""
+    """What a node samples differently from its model's defaults. None leaves the default, as nothing in a list does;
+    0.0 is a number."""
 
     temperature: float | None = None
     top_p: float | None = None
@@ -26,6 +41,12 @@ class SamplingOverrides(Value):
     frequency_penalty: float | None = None
     max_tokens: int | None = None
     seed: int | None = None
+    stop: tuple[str, ...] = ()
+    """Each of these ends the answer, and is not in it."""
+    json_schema: str | None = None
+    """A JSON Schema: the answer is one JSON value that follows it."""
+    logit_bias: tuple[LogitBias, ...] = ()
+    lora: tuple[LoraAdapter, ...] = ()
 
 
 class ToolParamDefinition(Value):
@@ -161,6 +182,10 @@ class GenerateAndSpeakParams(NodeParams):
     speed: float = 1.0
     min_sentence_chars: int = 12
     default_exit: str | None = None
+    timings: bool = False
+    """Tell when which word is said, and what the mouth shows."""
+    pronunciations: str | None = None
+    """A string storage of the kind Map: how words are said."""
 
 
 class SpeakParams(NodeParams):
@@ -171,6 +196,10 @@ class SpeakParams(NodeParams):
     speed: float = 1.0
     min_sentence_chars: int = 12
     default_exit: str | None = None
+    timings: bool = False
+    """Tell when which word is said, and what the mouth shows."""
+    pronunciations: str | None = None
+    """A string storage of the kind Map: how words are said."""
 
 
 class NodeDescription(Value):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trunkline.base.values import Value
+from trunkline.core.graph.description import LogitBias, LoraAdapter
 from trunkline.core.graph.ordinals import ModelStatus
 
 
@@ -18,6 +19,10 @@ class SamplingParams(Value):
     frequency_penalty: float = 0.0
     max_tokens: int = 2048
     seed: int = 0
+    stop: tuple[str, ...] = ()
+    json_schema: str | None = None
+    logit_bias: tuple[LogitBias, ...] = ()
+    lora: tuple[LoraAdapter, ...] = ()
 
 
 class ModelInfo(Value):
@@ -49,3 +54,5 @@ class ModelInfo(Value):
     context_used: int = 0
     kv_cache_type: str = ""
     device: str = ""
+    voices: tuple[str, ...] = ()
+    """The speakers of a model that speaks, by the numbers that nodes ask for them."""

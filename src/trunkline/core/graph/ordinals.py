@@ -103,3 +103,10 @@ class TranscriptUpdateKind(Ordinals):
     PARTIAL = 1
     SEGMENT_FINAL = 2
     UTTERANCE_FINAL = 3
+
+
+class TtsMarkKind(Ordinals):
+    """What a mark in a turn's sound is about."""
+
+    WORD = 0
+    VISEME = 1

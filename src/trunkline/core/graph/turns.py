@@ -9,6 +9,7 @@ from trunkline.base.values import Value
 from trunkline.core.events import Extension
 from trunkline.core.faults import Fault
 from trunkline.core.graph.ordinals import TurnStatus
+from trunkline.core.graph.speech import TtsMark
 
 #: What an extension with a node's event is called.
 NODE_EVENT = "node_event"
@@ -53,6 +54,9 @@ class Listener(Protocol):
 
     def audio(self, pcm: bytes, sample_rate: int) -> None:
         """Some of the answer, aloud: 16 bits, one channel. The rate is the same for all sound of a turn."""
+
+    def timing(self, marks: tuple[TtsMark, ...]) -> None:
+        """What is heard when, before the sound that it is about. Only where it was asked for."""
 
     def event(self, node: str, type: str, pairs: tuple[tuple[str, str], ...]) -> None:
         """What a node wants to be known."""

@@ -14,6 +14,7 @@ from typing import Any, NoReturn, Protocol
 from trunkline.base import jsontext
 from trunkline.base.claim import claim
 from trunkline.models.voice import frames
+from trunkline.models.voice.marks import Marks, SpokenMark, Utterance
 
 _READ_BYTES = 1 << 16
 
@@ -23,8 +24,13 @@ class Speaker(Protocol):
 
     sample_rate: int
 
-    def say(self, text: str, speaker: int, speed: float) -> Iterator[bytes]:
-        """The sound of a text, as it is made. Whatever was stopped before, this is not.
+    @property
+    def voices(self) -> tuple[str, ...]:
+        """The names of its speakers, by their numbers."""
+
+    def say(self, wanted: Utterance) -> Iterator[bytes | Marks]:
+        """The sound of a text, as it is made, and the marks of it in front of it if they are wanted. Whatever was
+        stopped before, this is not.
 
         After `stop` it ends, or fails, as soon as it can.
         """
@@ -68,16 +74,19 @@ class SpeechQueue:
         else:
             self._write(frames.record(frames.DONE, id=wanted["id"]))
 
-    def _say(self, id: int, text: str, speaker: int, speed: float) -> str:
+    def _say(self, id: int, **wanted: Any) -> str:
         """Say a text; gives what went wrong."""
         try:
             with self._lock:
                 if id in self._stopped:
                     return ""
                 self._current = id
-                sounds = self._speaker.say(text, speaker, speed)
+                sounds = self._speaker.say(Utterance(**wanted))
             for sound in sounds:
-                self._send(id, sound)
+                if isinstance(sound, bytes):
+                    self._send(id, sound)
+                elif sound and id not in self._stopped:
+                    self._write(frames.frame(frames.MARKS, jsontext.dumps(list(map(_numbers, sound)))))
         except Exception as error:  # each engine has its own kinds
             return "" if id in self._stopped else f"{type(error).__name__}: {error}"
         return ""
@@ -87,6 +96,10 @@ class SpeechQueue:
             # What was stopped runs out unheard, which it does soon.
             if id not in self._stopped:
                 self._write(frames.frame(frames.SOUND, sound[begin : begin + frames.SOUND_BYTES]))
+
+
+def _numbers(mark: SpokenMark) -> list[Any]:
+    return [mark.kind, mark.text, mark.start, mark.end]
 
 
 def serve(load: Callable[[], Speaker]) -> NoReturn:
@@ -119,6 +132,6 @@ def serve(load: Callable[[], Speaker]) -> NoReturn:
     speaker = load()
     made = SpeechQueue(speaker, write)
     talk.put(made)
-    write(frames.record(frames.READY, rate=speaker.sample_rate))
+    write(frames.record(frames.READY, rate=speaker.sample_rate, voices=list(speaker.voices)))
     while True:
         made.say_next()

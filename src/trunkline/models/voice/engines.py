@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 from trunkline.core.faults import ProviderError
+from trunkline.models.voice.marks import Marks, Utterance
 
 #: Sound that is heard is brought to this rate first, in one channel of 16 bits, little-endian.
 HEARING_RATE = 16_000
@@ -68,12 +69,20 @@ class Voice(Protocol):
     def sample_rate(self) -> int:
         """Of the sound that it makes: one channel of 16 bits, little-endian."""
 
+    @property
+    def voices(self) -> tuple[str, ...]:
+        """The names of its speakers; the place of each is the number by which it is asked for."""
+
     def speak(self, text: str, *, speaker: int = 0, speed: float = 1.0) -> AsyncGenerator[bytes, None]:
         """The sound of a text, in pieces as they are made, none of them empty. Leaving the iterator ends the work.
 
         Raises:
             SpeechError: it did not work.
         """
+
+    def say(self, wanted: Utterance) -> AsyncGenerator[bytes | Marks, None]:
+        """The same of a text that may have phonemes in it, with marks before the sound that they are about, if they are
+        wanted. Raises as `speak`."""
 
     async def close(self) -> None:
         """Let go of it, also of a process of its own. Idempotent."""

@@ -1,8 +1,9 @@
 """What a process that speaks and its client say to each other: frames of a kind and some bytes.
 
 A frame is the length of its bytes (4, little-endian), its kind (1), and the bytes. To the process go `SAY` and `STOP`,
-from it come `READY` once, and for each `SAY` any number of `SOUND` and then `DONE` or `FAILED`. All bytes are JSON
-except those of `SOUND`. A `STOP` that names what is not being said (any more) has no effect.
+from it come `READY` once, and for each `SAY` any number of `SOUND` and then `DONE` or `FAILED`. Where `MARKS` are
+wanted, they come before the sound that they are about. All bytes are JSON except those of `SOUND`. A `STOP` that names
+what is not being said (any more) has no effect.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ SAY: Final = b"s"
 STOP: Final = b"x"
 READY: Final = b"r"
 SOUND: Final = b"a"
+MARKS: Final = b"m"
 DONE: Final = b"d"
 FAILED: Final = b"f"
 

@@ -11,6 +11,7 @@ import itertools
 import logging
 import math
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 
 from trunkline.base import jsontext
 from trunkline.base.own_python import module_command
@@ -19,6 +20,7 @@ from trunkline.base.process_async import AsyncChild, spawn_async
 from trunkline.models.load_options import ON_CPU
 from trunkline.models.voice import frames
 from trunkline.models.voice.engines import SpeechError
+from trunkline.models.voice.marks import Marks, SpokenMark, Utterance, without_phonemes
 from trunkline.models.voice.speakable import pieces, seconds
 
 logger = logging.getLogger(__name__)
@@ -34,18 +36,23 @@ STOP_SECONDS = 5.0
 MIN_SPEED, MAX_SPEED = 0.1, 3.0
 
 
+#: What a process says once: the rate of its sound, and the names of its speakers.
+_Ready = tuple[int, tuple[str, ...]]
+
+
 class _Saying:
     """One piece of text on its way to sound."""
 
-    def __init__(self, number: int, text: str, speaker: int, speed: float) -> None:
+    def __init__(self, number: int, wanted: Utterance) -> None:
         self.number = number
-        self.request = frames.record(frames.SAY, id=number, text=text, speaker=speaker, speed=speed)
+        asked = {field: getattr(wanted, field) for field in wanted.__fields__}
+        self.request = frames.record(frames.SAY, id=number, **asked)
         # None is its end. Unbounded, as a piece of text is short: who listens slowly must not hold up others. That
         # nobody has many pieces wait is the users' concern, who know each other apart.
-        self.sound: asyncio.Queue[bytes | SpeechError | None] = asyncio.Queue()
+        self.sound: asyncio.Queue[bytes | Marks | SpeechError | None] = asyncio.Queue()
         self.over = asyncio.Event()
         self._left = False
-        self._patience = SLOWEST * seconds(text, speed) + STALL_SECONDS
+        self._patience = SLOWEST * seconds(wanted.text, wanted.speed) + STALL_SECONDS
         self._limit: asyncio.Timeout | None = None
 
     def end(self, error: SpeechError | None = None) -> None:
@@ -86,6 +93,7 @@ class ProcessVoice:
     def __init__(self, name: str, module: str, arguments: Sequence[str]) -> None:
         self.name = name
         self.sample_rate = 0
+        self.voices: tuple[str, ...] = ()
         self._argv = module_command(module, arguments)
         self._numbers = itertools.count(1)
         self._turn = asyncio.Lock()
@@ -117,15 +125,28 @@ class ProcessVoice:
 
     async def speak(self, text: str, *, speaker: int = 0, speed: float = 1.0) -> AsyncGenerator[bytes, None]:
         """The sound of a text; see `Voice`."""
-        pace = min(max(speed, MIN_SPEED), MAX_SPEED) if math.isfinite(speed) else 1.0
-        for piece in pieces(text, pace):
-            saying = _Saying(next(self._numbers), piece, speaker, pace)
+        async with aclosing(self.say(Utterance(without_phonemes(text), speaker, speed))) as sound:
+            async for piece in sound:
+                if isinstance(piece, bytes):
+                    yield piece
+
+    async def say(self, wanted: Utterance) -> AsyncGenerator[bytes | Marks, None]:
+        """The sound of a text, and its marks; see `Voice`."""
+        pace = min(max(wanted.speed, MIN_SPEED), MAX_SPEED) if math.isfinite(wanted.speed) else 1.0
+        size = 0
+        for piece in pieces(wanted.text, pace):
+            saying = _Saying(next(self._numbers), wanted.replace(text=piece, speed=pace))
+            before = size // 2
             task = asyncio.create_task(self._say(saying))
             self._sayings[task] = saying
             task.add_done_callback(self._sayings.pop)
             try:
-                while isinstance(sound := await saying.sound.get(), bytes):
-                    yield sound
+                while isinstance(sound := await saying.sound.get(), bytes | tuple):
+                    if isinstance(sound, bytes):
+                        size += len(sound)
+                        yield sound
+                    else:
+                        yield tuple(_later(mark, before) for mark in sound)
                 if sound is not None:
                     raise sound
             finally:
@@ -173,17 +194,17 @@ class ProcessVoice:
         except SpawnError as error:
             raise SpeechError(f"The voice `{self.name}` cannot be started: {error}.") from None
         self._child = child
-        ready: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        ready: asyncio.Future[_Ready] = asyncio.get_running_loop().create_future()
         self._reading = asyncio.create_task(self._read(child, child.keep_stderr_tail(), ready))
         try:
             async with asyncio.timeout(START_SECONDS):
-                self.sample_rate = await ready
+                self.sample_rate, self.voices = await ready
         except TimeoutError:
             await self._end()
             raise SpeechError(f"The voice `{self.name}` was not ready after {START_SECONDS:g} s.") from None
         return child
 
-    async def _read(self, child: AsyncChild, complaints: StderrTail, ready: asyncio.Future[int]) -> None:
+    async def _read(self, child: AsyncChild, complaints: StderrTail, ready: asyncio.Future[_Ready]) -> None:
         """Take what the process says, until it ends."""
         incoming = frames.Frames()
         try:
@@ -204,15 +225,19 @@ class ProcessVoice:
             if self._saying is not None:
                 self._saying.end(error)
 
-    def _took(self, kind: bytes, body: bytes, ready: asyncio.Future[int]) -> None:
+    def _took(self, kind: bytes, body: bytes, ready: asyncio.Future[_Ready]) -> None:
         if kind == frames.READY:
             if not ready.done():
-                ready.set_result(int(jsontext.loads(body)["rate"]))
+                told = jsontext.loads(body)
+                ready.set_result((int(told["rate"]), tuple(map(str, told["voices"]))))
         elif self._saying is None:
             return
         elif kind == frames.SOUND:
             if body and self._saying.wanted():
                 self._saying.sound.put_nowait(body)
+        elif kind == frames.MARKS:
+            if self._saying.wanted():
+                self._saying.sound.put_nowait(tuple(SpokenMark(*mark) for mark in jsontext.loads(body)))
         elif kind == frames.FAILED:
             self._saying.end(SpeechError(f"The voice `{self.name}` failed: {jsontext.loads(body)['reason']}"))
         elif kind == frames.DONE:
@@ -239,6 +264,10 @@ class ProcessVoice:
 
     def _was_closed(self) -> SpeechError:
         return SpeechError(f"The voice `{self.name}` was closed.")
+
+
+def _later(mark: SpokenMark, samples: int) -> SpokenMark:
+    return SpokenMark(mark.kind, mark.text, mark.start + samples, mark.end + samples)
 
 
 def _last_line(text: str) -> str:

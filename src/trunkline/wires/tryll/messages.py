@@ -17,6 +17,8 @@ from trunkline.core.graph.description import (
     HumanMessageGuardrailParams,
     InstructionParams,
     IntentToInstructionParams,
+    LogitBias,
+    LoraAdapter,
     NodeDescription,
     NodeParams,
     RetrieveParams,
@@ -35,8 +37,10 @@ from trunkline.core.graph.ordinals import (
     Placement,
     StringStorageKind,
     TranscriptUpdateKind,
+    TtsMarkKind,
     TurnStatus,
 )
+from trunkline.core.graph.speech import TtsMark
 from trunkline.wires.tryll.messages_base import (
     FromClient,
     FromServer,
@@ -71,6 +75,7 @@ from trunkline.wires.tryll.messages_voice import (
     EndUtteranceRequest,
     TtsAudioFormatFrame,
     TtsAudioFrame,
+    TtsTimingFrame,
     WireTranscriptUpdate,
 )
 
@@ -128,6 +133,8 @@ __all__ = [
     "ListModelsResponse",
     "LoadModelRequest",
     "LoadModelResponse",
+    "LogitBias",
+    "LoraAdapter",
     "Message",
     "ModelInfo",
     "ModelStatus",
@@ -154,6 +161,9 @@ __all__ = [
     "TranscriptUpdateKind",
     "TtsAudioFormatFrame",
     "TtsAudioFrame",
+    "TtsMark",
+    "TtsMarkKind",
+    "TtsTimingFrame",
     "TurnComplete",
     "TurnStatus",
     "UnloadModelRequest",
@@ -429,5 +439,5 @@ BODIES: tuple[type[Message], ...] = (
     BeginUtteranceRequest, EndUtteranceRequest, CancelUtteranceRequest, AudioBufferFrame, WireTranscriptUpdate,
     TtsAudioFormatFrame, TtsAudioFrame, DeleteModelRequest, DebugCommandRequest, DebugCommandResponse,
     CancelTurnRequest, SaveHistoryRequest, SaveHistoryResponse, RestoreHistoryRequest, HealthRequest,
-    HealthResponse,
+    HealthResponse, TtsTimingFrame,
 )  # fmt: skip

@@ -8,9 +8,12 @@ from __future__ import annotations
 from trunkline.base.values import Value
 from trunkline.core.graph import description as d
 from trunkline.core.graph.models import ModelInfo, SamplingParams
+from trunkline.core.graph.speech import TtsMark
 
 LAYOUTS: dict[type[Value], str] = {
-    d.SamplingOverrides: "f f i f f f f i I",
+    d.LogitBias: "s f",
+    d.LoraAdapter: "s f",
+    d.SamplingOverrides: "f f i f f f f i I [s s [LogitBias [LoraAdapter",
     d.ToolParamDefinition: "s s s",
     d.ToolDefinition: "s s [ToolParamDefinition",
     d.GenerateParams: "s s s B ? SamplingOverrides s",
@@ -22,12 +25,13 @@ LAYOUTS: dict[type[Value], str] = {
     d.ClassifyIntentParams: "s s f s ? i s s -",
     d.ClassifyIntentLLMParams: "s s s s i f f ? s s s",
     d.IntentToInstructionParams: "s [s [s s s",
-    d.GenerateAndSpeakParams: "s s s s B SamplingOverrides i f i s",
-    d.SpeakParams: "s i f i s",
+    d.GenerateAndSpeakParams: "s s s s B SamplingOverrides i f i s ? s",
+    d.SpeakParams: "s i f i s ? s",
     d.NodeDescription: "s |NodeParams [ToolDefinition",
     d.GraphDescription: "[NodeDescription s",
-    SamplingParams: "f f i f f f f i I",
-    ModelInfo: "s B s Q s s s s i [s s SamplingParams s s s [s Q i i i s s",
+    SamplingParams: "f f i f f f f i I [s s [LogitBias [LoraAdapter",
+    TtsMark: "B s I I",
+    ModelInfo: "s B s Q s s s s i [s s SamplingParams s s s [s Q i i i s s [s",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trunkline.core.graph.ordinals import TranscriptUpdateKind
+from trunkline.core.graph.speech import TtsMark
 from trunkline.wires.tryll.messages_base import FromClient, FromServer
 
 
@@ -102,3 +103,12 @@ class TtsAudioFrame(FromServer):
 
     agent_id: int = 0
     pcm: bytes = b""
+
+
+class TtsTimingFrame(FromServer):
+    """When what is spoken. Comes before the sound that it is about. Extension `timings`."""
+
+    wire = "Q [TtsMark"
+
+    agent_id: int = 0
+    marks: tuple[TtsMark, ...] = ()

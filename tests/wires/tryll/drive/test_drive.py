@@ -13,7 +13,7 @@ from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_stub import HANG_UP, SILENCE, TryllStub, echo, held
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import encode, frame
-from trunkline.wires.tryll.drive import Replacement, Tryll, TurnFailed
+from trunkline.wires.tryll.drive import Replacement, Sound, Timing, Tryll, TurnFailed
 from trunkline.wires.tryll.drive import turn as drive_turn
 from trunkline.wires.tryll.errors import TryllError
 
@@ -318,3 +318,58 @@ async def test_losing_the_connection_fails_all_who_wait(stub: TryllStub, tryll: 
         with pytest.raises(TryllError) as lost:
             await waiting
         assert lost.value.code == 1002
+
+
+def speaks(peer: Any, asked: m.SendMessageRequest) -> list[m.Message]:
+    marks = (m.TtsMark(m.TtsMarkKind.WORD, "Hi", 0, 2), m.TtsMark(m.TtsMarkKind.VISEME, "aa", 0, 2))
+    return [
+        m.AnswerText(asked.request_id, asked.agent_id, "Hi", True),
+        m.TtsTimingFrame(asked.agent_id, marks),
+        m.TtsAudioFormatFrame(asked.agent_id, 1000),
+        m.TtsAudioFrame(asked.agent_id, b"\1\0\2\0"),
+        m.TtsTimingFrame(asked.agent_id, marks[:1]),
+        m.TurnComplete(asked.request_id, asked.agent_id),
+    ]
+
+
+async def test_what_is_said_when_is_an_event_and_part_of_the_turn(
+    stub: TryllStub, tryll: Tryll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub.answers[m.SendMessageRequest] = speaks
+    agent = await tryll.create_agent(GRAPH)
+    reply = agent.stream("hi")
+    events = []
+    while (event := await reply.next_event()) is not None:
+        events.append(event)
+    assert [type(event) for event in events] == [str, Timing, Sound, Timing]
+    assert isinstance(events[1], Timing)
+    assert reply.turn.marks == (*events[1].marks, events[1].marks[0])
+    assert events[1].marks[1] == m.TtsMark(m.TtsMarkKind.VISEME, "aa", 0, 2)
+    monkeypatch.setattr(drive_turn, "MAX_MARKS", 2)
+    with pytest.raises(TryllError, match="too long"):
+        await agent.ask("hi")
+
+
+ASKS = {
+    "sampling.stop": m.GenerateParams(sampling=m.SamplingOverrides(stop=("END",))),
+    "sampling.json_schema": m.GenerateParams(sampling=m.SamplingOverrides(json_schema="{}")),
+    "sampling.logit_bias": m.ToolCallParams(sampling=m.SamplingOverrides(logit_bias=(m.LogitBias("a", 1.0),))),
+    "sampling.lora": m.GenerateAndSpeakParams(sampling=m.SamplingOverrides(lora=(m.LoraAdapter("a"),))),
+    "timings": m.SpeakParams(timings=True),
+    "pronunciations": m.SpeakParams(pronunciations="words"),
+}
+
+
+@pytest.mark.parametrize("field", ASKS)
+async def test_a_server_is_not_asked_for_what_it_would_pass_over(stub: TryllStub, tryll: Tryll, field: str) -> None:
+    params = ASKS[field]
+    graph = m.GraphDescription((m.NodeDescription("node", params),), "node")
+    plain = await tryll.create_agent(m.GraphDescription((m.NodeDescription("node", type(params)()),), "node"))
+    with pytest.raises(TryllError, match=f"5002.*does not know `{field}`, which the node `node` has"):
+        await tryll.create_agent(graph)
+    with pytest.raises(TryllError, match="5002"):
+        await plain.change("node", params)
+    stub.extensions = (*stub.extensions, "generation", "timings")
+    async with Tryll(port=stub.port, timeout=PATIENCE_SECONDS) as other:
+        agent = await other.create_agent(graph)
+        await agent.change("node", params)

@@ -329,3 +329,25 @@ async def test_a_server_that_speaks_is_an_agent_that_speaks(tmp_path: Path) -> N
     heard = [event for event in events if isinstance(event, core.Audio)]
     assert b"".join(event.data for event in heard) == all_of(voice)
     assert {(event.rate, event.channels) for event in heard} == {(16_000, 1)}
+
+
+@pytest.mark.parametrize("engine", [REAL, m.InferenceEngine.MOCK])
+async def test_times_are_sent_before_the_sound_that_they_are_about(tmp_path: Path, engine: int) -> None:
+    timed = m.GenerateAndSpeakParams(min_sentence_chars=1, timings=True)
+    graph = m.GraphDescription((m.NodeDescription("talk", timed),), "talk")
+    async with speaking(tmp_path, FakeVoice()) as server, talker(server, graph, engine) as (peer, agent):
+        peer.say(m.SendMessageRequest(3, agent, "Hello. And you?"))
+        frames = await whole_turn(peer)
+        marks = [mark for frame in frames if isinstance(frame, m.TtsTimingFrame) for mark in frame.marks]
+        words = [mark.text for mark in marks if mark.kind == m.TtsMarkKind.WORD]
+        assert words == ["You", "said", "Hello", "And", "you"]
+        assert bool(sound(frames)) == (engine == REAL)
+        if engine == REAL:
+            kinds = [type(frame) for frame in frames]
+            assert kinds.index(m.TtsTimingFrame) < kinds.index(m.TtsAudioFrame)
+
+
+async def test_a_server_says_that_it_has_both(tmp_path: Path) -> None:
+    async with speaking(tmp_path, FakeVoice()) as server:
+        async with Tryll(port=server.port) as tryll:
+            assert {"generation", "timings"} <= set(tryll.extensions)

@@ -125,7 +125,14 @@ def _shown(field: str, value: Any) -> str:
     if isinstance(value, str):
         return value
     fields = {name: getattr(value, name) for name in getattr(value, "__fields__", ())}
-    return ", ".join(f"{name} {each:g}" for name, each in fields.items() if isinstance(each, int | float))
+    # What has a form of its own is named; its text would be too long.
+    return ", ".join(
+        f"{name} {each:g}" if isinstance(each, int | float) else name for name, each in fields.items() if _is_said(each)
+    )
+
+
+def _is_said(value: Any) -> bool:
+    return isinstance(value, int | float) or bool(value)
 
 
 def _lines(key: str, text: str) -> list[CardLine]:

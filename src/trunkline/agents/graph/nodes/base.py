@@ -11,8 +11,10 @@ from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.mustache import QUICK_TEMPLATES
 from trunkline.agents.graph.params import exits_of, rules_of
 from trunkline.agents.graph.turn import GraphTurn, TurnEvent
-from trunkline.core.faults import Fault, GraphError, NodeFailed, ProviderError
+from trunkline.base import jsontext
+from trunkline.core.faults import BadParameter, Fault, GraphError, NodeFailed, ProviderError
 from trunkline.core.graph.description import NodeDescription, NodeParams
+from trunkline.core.graph.models import SamplingParams
 from trunkline.models.engines import ChatMessage, LanguageEngine, Prompt, Slot
 from trunkline.models.generating import generated
 from trunkline.models.overflow import PromptTooLong
@@ -114,6 +116,8 @@ class ModelNode(Node[P]):
 
     engine: LanguageEngine
     window: Window
+    _sampling: tuple[P, SamplingParams] | None = None
+    """What was asked for last, and what it means."""
 
     def __init__(self, description: NodeDescription, params: P) -> None:
         super().__init__(description, params)
@@ -124,6 +128,47 @@ class ModelNode(Node[P]):
         self.model_name = getattr(self.params, "model_name", None) or default_model
         self.engine = await host.language(self.model_name)
         self.window = Window(self.engine)
+        self.see_to_sampling(self.params)
+
+    async def change(self, params: P, host: Host) -> None:
+        self.see_to_sampling(params)
+        self.params = params
+
+    def see_to_sampling(self, params: P) -> None:
+        """See to it that the engine does what it is asked for.
+
+        Raises:
+            BadParameter: it does not.
+        """
+        if (refused := self.engine.refusal(self.sampling(params))) is not None:
+            raise BadParameter(f"The node `{self.name}`: {refused}")
+
+    def see_to_form(self, text: str, tokens: int) -> None:
+        """See to it that an answer of so many tokens is JSON, if it should be.
+
+        Raises:
+            NodeFailed: it is not.
+        """
+        sampling = self.sampling(self.params)
+        if not sampling.json_schema:
+            return
+        try:
+            jsontext.loads(text.encode("utf-8", "replace"))
+        except ValueError:
+            cut = tokens >= sampling.max_tokens
+            why = (
+                f"it was cut off at `max_tokens`, {sampling.max_tokens}"
+                if cut
+                else "a stop sequence ended it, or the model does not keep to `json_schema`"
+            )
+            raise self.wrong(f"the answer is not a complete JSON value: {why}", NodeFailed) from None
+
+    def sampling(self, params: P) -> SamplingParams:
+        """How the model samples under these parameters."""
+        if self._sampling is None or self._sampling[0] is not params:
+            found = resolve_sampling(self.engine.default_sampling, getattr(params, "sampling", None))
+            self._sampling = params, found
+        return self._sampling[1]
 
     def prompt(self, turn: GraphTurn, dialog: Dialog) -> Prompt:
         """What the model sees.
@@ -139,7 +184,7 @@ class ModelNode(Node[P]):
         if turn.data is not None:
             turn.data["model"] = self.model_name
             turn.data["prompt"] = shown(prompt)
-        sampling = resolve_sampling(self.engine.default_sampling, getattr(self.params, "sampling", None))
+        sampling = self.sampling(self.params)
         return generated(self.engine, self.model_name, prompt, sampling, stream=stream, grammar=grammar, slot=self.slot)
 
     async def pieces(self, turn: GraphTurn, dialog: Dialog) -> AsyncGenerator[str, None]:

@@ -38,7 +38,7 @@ class AnsweringNode(ModelNode[A]):
 
     async def change(self, params: A, host: Host) -> None:
         template = await self.with_template(params, lambda: self._read(params, BadParameter))
-        self.params = params
+        await super().change(params, host)
         self._take(template)
 
     def _take(self, template: Template | None) -> None:
@@ -87,10 +87,20 @@ class AnsweringNode(ModelNode[A]):
         Raises:
             NodeFailed: it failed.
         """
+        before = turn.tokens
         async with aclosing(self.pieces(turn, dialog)) as pieces:
             async for piece in pieces:
                 if piece:
                     yield Delta(piece)
+        self.finish(turn, before)
+
+    def finish(self, turn: GraphTurn, before: int) -> None:
+        """The answer has been told, piece by piece; before it, the turn had so many tokens.
+
+        Raises:
+            NodeFailed: it is not in the form that was asked for.
+        """
+        self.see_to_form("".join(turn.pieces), turn.tokens - before)
         turn.settle()
 
 
@@ -102,5 +112,8 @@ class Generate(AnsweringNode[GenerateParams]):
         return self.params.stream
 
     async def run(self, turn: GraphTurn, dialog: Dialog) -> str:
-        turn.tell(await self.answer(turn, dialog), final=not self.exits["default"])
+        before = turn.tokens
+        answer = await self.answer(turn, dialog)
+        self.see_to_form(answer, turn.tokens - before)
+        turn.tell(answer, final=not self.exits["default"])
         return "default"

@@ -6,6 +6,8 @@ from trunkline.agents.graph.dialog import Dialog
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes.base import ModelNode
 from trunkline.agents.graph.turn import GraphTurn, NodeNotice
+from trunkline.base import jsontext
+from trunkline.core.faults import BadParameter
 from trunkline.core.graph.description import NodeDescription, ToolCallParams
 from trunkline.models import tool_calls
 from trunkline.models.engines import ChatMessage, Prompt
@@ -26,7 +28,7 @@ class ToolCallNode(ModelNode[ToolCallParams]):
         super().__init__(description, params)
         self.tools = params.tools or description.tools
         self.format = params.tool_call_format or tool_calls.DEFAULT_FORMAT
-        self._grammar: dict[tuple[bool, int], str] = {}
+        self._grammar: dict[tuple[bool, int, str], str] = {}
 
     def check(self) -> None:
         if self.format not in tool_calls.FORMATS:
@@ -43,6 +45,20 @@ class ToolCallNode(ModelNode[ToolCallParams]):
                 raise self.wrong(
                     f"a parameter of the tool `{tool.name}` is empty or there twice, or there are too many"
                 )
+
+        self._see_to_schema(self.params)
+
+    def _see_to_schema(self, params: ToolCallParams) -> None:
+        sampling = params.sampling
+        if sampling is not None and sampling.json_schema and not params.generate_on_no_tool:
+            raise self.wrong(
+                "`sampling.json_schema` is the form of its answer, and without `generate_on_no_tool` it gives none",
+                BadParameter,
+            )
+
+    async def change(self, params: ToolCallParams, host: Host) -> None:
+        self._see_to_schema(params)
+        await super().change(params, host)
 
     async def open(self, host: Host, default_model: str) -> None:
         await super().open(host, default_model)
@@ -64,14 +80,17 @@ class ToolCallNode(ModelNode[ToolCallParams]):
         if not self.tools:
             return None
         may_answer, most = self.params.generate_on_no_tool, self.params.max_calls
-        if (may_answer, most) not in self._grammar:
-            made = tool_calls.grammar(self.tools, self.format, may_answer=may_answer, most=most)
-            self._grammar = {(may_answer, most): made}
-        return self._grammar[may_answer, most]
+        schema = self.sampling(self.params).json_schema or ""
+        if (may_answer, most, schema) not in self._grammar:
+            form = jsontext.loads(schema.encode("utf-8", "replace")) if schema and may_answer else None
+            made = tool_calls.grammar(self.tools, self.format, may_answer=may_answer, most=most, schema=form)
+            self._grammar = {(may_answer, most, schema): made}
+        return self._grammar[may_answer, most, schema]
 
     async def run(self, turn: GraphTurn, dialog: Dialog) -> str:
         if not self.tools and not self.params.generate_on_no_tool:
             return "no_tool_called"
+        before = turn.tokens
         answer = await self.answer(turn, dialog, self._answer_grammar())
         declared = {tool.name for tool in self.tools}
         # An engine without grammars may make up names, and a message may hold what looks like a call.
@@ -97,5 +116,6 @@ class ToolCallNode(ModelNode[ToolCallParams]):
                     turn.events.append(NodeNotice(self.name, TOOL_EVENT, pairs))
             return "tool_called"
         if self.params.generate_on_no_tool and not denied:
+            self.see_to_form(answer, turn.tokens - before)
             turn.tell(answer, final=not self.exits["no_tool_called"])
         return "no_tool_called"

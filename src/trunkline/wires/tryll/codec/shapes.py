@@ -6,7 +6,15 @@ from typing import Any, Literal
 
 from trunkline.base.values import Value
 from trunkline.wires.tryll import messages
-from trunkline.wires.tryll.messages import BODIES, LAYOUTS, NODE_PARAMS, NodeParams, Table
+from trunkline.wires.tryll.messages import (
+    BODIES,
+    LAYOUTS,
+    NODE_PARAMS,
+    NodeParams,
+    SamplingOverrides,
+    SamplingParams,
+    Table,
+)
 
 Kind = Literal["scalar", "string", "table", "union", "strings", "samples", "tables"]
 
@@ -40,7 +48,7 @@ class Shape:
         self.fields, self.positions = _fields(kind)
         self.defaults = [field.default for field in self.fields]
         # Where absence means "inherit", an empty vector is not written either.
-        self.sparse = issubclass(kind, NodeParams)
+        self.sparse = issubclass(kind, NodeParams | SamplingOverrides | SamplingParams)
         self.plans: dict[bytes, Any] = {}
         self.write_plans: dict[int, Any] = {}
 

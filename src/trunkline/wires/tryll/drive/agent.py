@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self
 from trunkline.wires.tryll.drive.connection import ClientConnection, Progress
 from trunkline.wires.tryll.drive.events import INTENT_CLASSIFIED, TOOL_CALL, IntentClassified, Listeners, ToolCall, call
 from trunkline.wires.tryll.drive.memory import Memory, in_parts, is_known
+from trunkline.wires.tryll.drive.needs import check_known
 from trunkline.wires.tryll.drive.replay import PASSING, REQUEST_SECONDS
 from trunkline.wires.tryll.drive.turn import Reply, Turn
 from trunkline.wires.tryll.errors import TryllError
@@ -22,6 +23,7 @@ from trunkline.wires.tryll.messages import (
     CreateAgentResponse,
     DestroyAgentRequest,
     HistoryEntry,
+    NodeDescription,
     NodeEvent,
     NodeParams,
     RestoreHistoryRequest,
@@ -119,6 +121,7 @@ class RemoteAgent:
             TryllError: 3004 to 3011, it cannot be done; or as `ask`.
         """
         link = await self._live()
+        check_known((NodeDescription(node, params),), link.extensions)
         await link.request(ChangeAgentParamRequest(0, self.id, node, params), Ack, timeout)
         self._owner.changed(self, node, params)
         if self._graph is not None:
@@ -217,6 +220,8 @@ class RemoteAgent:
         Raises:
             TryllError: it cannot be made.
         """
+        if self._graph is not None:
+            check_known(self._graph.nodes, link.extensions)
         made = (await link.request(self._request, CreateAgentResponse, timeout, progress))[-1]
         if self._destroyed:
             link.write(DestroyAgentRequest(agent_id=made.agent_id))

@@ -10,10 +10,10 @@ from collections import deque
 
 from trunkline.wires.tryll.drive.turn import Reply, TurnFrame
 from trunkline.wires.tryll.errors import TryllError
-from trunkline.wires.tryll.messages import NodeEvent, TtsAudioFormatFrame, TtsAudioFrame
+from trunkline.wires.tryll.messages import NodeEvent, TtsAudioFormatFrame, TtsAudioFrame, TtsTimingFrame
 
 #: Frames of a turn that do not say which.
-_WITHOUT_ID = (NodeEvent, TtsAudioFormatFrame, TtsAudioFrame)
+_WITHOUT_ID = (NodeEvent, TtsAudioFormatFrame, TtsAudioFrame, TtsTimingFrame)
 
 
 class PendingReplies:

@@ -29,6 +29,7 @@ from trunkline.wires.tryll.drive import (
     RemoteVoice,
     Reply,
     Sound,
+    Timing,
     ToolCall,
     Tryll,
     Turn,
@@ -65,8 +66,8 @@ class SyncReply:
         """Read to the end."""
         return self._thread.run(self._reply.result())
 
-    def events(self) -> Iterator[str | ToolCall | IntentClassified | NodeEvent | Sound]:
-        """The pieces of the answer, and what nodes tell and say in between."""
+    def events(self) -> Iterator[str | ToolCall | IntentClassified | NodeEvent | Sound | Timing]:
+        """The pieces of the answer, and what nodes tell and say in between, and when."""
         try:
             while (event := self._thread.run(self._reply.next_event())) is not None:
                 yield event

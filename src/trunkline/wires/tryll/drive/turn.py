@@ -26,6 +26,8 @@ from trunkline.wires.tryll.messages import (
     NodeEvent,
     TtsAudioFormatFrame,
     TtsAudioFrame,
+    TtsMark,
+    TtsTimingFrame,
     TurnComplete,
     TurnStatus,
 )
@@ -36,6 +38,8 @@ MAX_ANSWER = 16 * 1024 * 1024
 MAX_EVENTS = 10_000
 #: The most sound of one turn, in bytes: more than twenty minutes of a usual voice.
 MAX_SOUND = 64 * 1024 * 1024
+#: The most marks in the sound of one turn: some thirty for each second of `MAX_SOUND`.
+MAX_MARKS = 50_000
 
 
 class Replacement(str):
@@ -65,6 +69,12 @@ class Sound(Value):
         return f"<Sound of {self.seconds:.2f} s, {self.sample_rate} Hz, {self.channels} channel(s)>"
 
 
+class Timing(Value):
+    """What is heard when. It comes before the sound that it is about, and counts from the first sound of the turn."""
+
+    marks: tuple[TtsMark, ...]
+
+
 class Turn(Value):
     """How a turn went."""
 
@@ -81,6 +91,8 @@ class Turn(Value):
     """All that was spoken; None if nothing was."""
     first_sound_seconds: float | None = None
     """From the request to the first sound."""
+    marks: tuple[TtsMark, ...] = ()
+    """When which word is said and what the mouth shows, where a node was asked for `timings`."""
 
     def __repr__(self) -> str:
         """With the name of the status."""
@@ -115,7 +127,7 @@ class TurnFailed(TryllError):
 
 
 #: What the frames of a turn are.
-TurnFrame = AnswerText | NodeEvent | TtsAudioFormatFrame | TtsAudioFrame | TurnComplete
+TurnFrame = AnswerText | NodeEvent | TtsAudioFormatFrame | TtsAudioFrame | TtsTimingFrame | TurnComplete
 
 
 class Conduct(Protocol):
@@ -143,7 +155,7 @@ class Reply:
         self._check = check
         self._begun = False
         self._left = False
-        self._told: deque[str | Told | Sound] = deque()
+        self._told: deque[str | Told | Sound | Timing] = deque()
         self._news = asyncio.Event()
         self._pieces: list[str] = []
         self._length = 0
@@ -151,6 +163,7 @@ class Reply:
         self._since = 0.0
         self._first: float | None = None
         self._format: TtsAudioFormatFrame | None = None
+        self._marks: list[TtsMark] = []
         self._sound: list[bytes] = []
         self._sound_bytes = 0
         self._first_sound: float | None = None
@@ -204,8 +217,9 @@ class Reply:
             pass
         return self.turn
 
-    async def next_event(self) -> str | Told | Sound | None:
-        """The next piece of the answer, or what a node tells or speaks; None at the end. Raises as `result`."""
+    async def next_event(self) -> str | Told | Sound | Timing | None:
+        """The next piece of the answer, or what a node tells or speaks, or when; None at the end. Raises as
+        `result`."""
         await self._begin()
         while not self._told:
             if (error := self._excess or self._error) is not None:
@@ -286,13 +300,20 @@ class Reply:
             self._format = message
         elif isinstance(message, TtsAudioFrame):
             self._hear(message.pcm)
+        elif isinstance(message, TtsTimingFrame):
+            self._marks += message.marks
+            self._tell(Timing(message.marks))
         else:
             self._complete(message)
-        if self._length > MAX_ANSWER or len(self._events) > MAX_EVENTS or self._sound_bytes > MAX_SOUND:
+        if self._is_too_long():
             self._told.clear()
             self._excess = TryllError(4001, "The answer is too long to be kept.")
             self._news.set()
             self.leave()
+
+    def _is_too_long(self) -> bool:
+        heard = self._sound_bytes > MAX_SOUND or len(self._marks) > MAX_MARKS
+        return heard or self._length > MAX_ANSWER or len(self._events) > MAX_EVENTS
 
     def lose(self, error: TryllError) -> None:
         """No more frames come, and it was not the end."""
@@ -348,11 +369,12 @@ class Reply:
             self._first,
             self._all_sound(),
             self._first_sound,
+            tuple(self._marks),
         )
         self._news.set()
         self._conduct.ended(self)
 
-    def _tell(self, event: str | Told | Sound) -> None:
+    def _tell(self, event: str | Told | Sound | Timing) -> None:
         # Of a reply that nobody reads any more, only the end matters.
         if not self._left:
             self._told.append(event)

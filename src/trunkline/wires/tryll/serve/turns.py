@@ -17,6 +17,8 @@ from trunkline.wires.tryll.messages import (
     NodeEventKeyValue,
     TtsAudioFormatFrame,
     TtsAudioFrame,
+    TtsMark,
+    TtsTimingFrame,
     TurnComplete,
     TurnStatus,
 )
@@ -146,6 +148,9 @@ class ServedTurn:
             self._connection.say(TtsAudioFormatFrame(self.served.id, sample_rate))
         for at in range(0, len(pcm), AUDIO_BYTES):
             self._connection.say(TtsAudioFrame(self.served.id, pcm[at : at + AUDIO_BYTES]))
+
+    def timing(self, marks: tuple[TtsMark, ...]) -> None:
+        self._connection.say(TtsTimingFrame(self.served.id, marks))
 
     def event(self, node: str, type: str, pairs: tuple[tuple[str, str], ...]) -> None:
         said = tuple(NodeEventKeyValue(key, value) for key, value in pairs)
