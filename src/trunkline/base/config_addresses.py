@@ -26,6 +26,16 @@ def listening(value: Any) -> tuple[str, int] | None:
     return (host, int(port)) if good else None
 
 
+def beside(value: Any, host: str, port: int) -> tuple[str, int] | None:
+    """Where a second door of a service is: at an address of its own, or for True at the port after this one.
+
+    The last port, and 0, have none after them: then it is any free one. None: there is no second door.
+    """
+    if value is True:
+        return host, port + 1 if 0 < port < _MAX_PORT else 0
+    return listening(value)
+
+
 def web_address(value: Any) -> str | None:
     """The address of a web server, with what may be behind it."""
     found = _split(value)

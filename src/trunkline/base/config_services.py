@@ -105,6 +105,10 @@ def _wrong_senders(senders: list[str]) -> str | None:
     return next(filter(None, map(wrong_sender, senders)), None)
 
 
+def _is_websocket(value: Any) -> bool:
+    return type(value) is bool or addresses.listening(value) is not None
+
+
 def _is_rate(value: Any) -> bool:
     return value == OFF or (type(value) is int and 0 < value <= MAX_RATE)
 
@@ -116,6 +120,8 @@ def _fewer_writes(ours: Any, theirs: Any) -> Any:
 PATH = Kind("a path", lambda value: isinstance(value, str) and bool(value) and "\0" not in value)
 LISTEN = _formed("an address such as 127.0.0.1:8080", addresses.listening)
 ORIGIN = _formed("an origin, `https://HOST[:PORT]` and nothing more", addresses.origin)
+ORIGINS = _all_formed("a list of origins such as https://game.example, and nothing more", addresses.origin)
+WEBSOCKET = Kind("`true`, or an address such as 127.0.0.1:9101", _is_websocket)
 WEB_ADDRESS = _formed("the address of a web server, `https://HOST[:PORT]`", addresses.web_address)
 HOSTS = _all_formed("a list of names of hosts, such as net.example, without a port", addresses.host)
 NETWORKS = _all_formed("a list of addresses, such as 127.0.0.1 or 10.0.0.0/8", addresses.network)
@@ -131,6 +137,8 @@ _READS: Mapping[str, Callable[[str], Any]] = {
     TEXTS.wanted: listed,
     SENDERS.wanted: listed,
     HOSTS.wanted: listed,
+    ORIGINS.wanted: listed,
+    WEBSOCKET.wanted: _switched,
     NETWORKS.wanted: listed,
 }
 
@@ -236,6 +244,20 @@ _RUNNER: Schema = {
 
 _TRYLL: Schema = {
     "listen": _setting(LISTEN, "the address to listen on; port 0 picks a free one", "127.0.0.1:9100", flag="--listen"),
+    "ws": _setting(
+        WEBSOCKET,
+        "also listen for WebSockets: at this address, or with `true` at the port after that of `listen`",
+        otherwise="no WebSockets",
+        flag="--ws",
+    ),
+    "ws_origins": _setting(
+        ORIGINS,
+        "whose pages may open a WebSocket, besides those of this machine and of the server's own name",
+        [],
+        otherwise="no others",
+        flag="--ws-origin",
+        form=_forms(addresses.origin),
+    ),
     "public": _setting(SWITCH.narrowing(only_off), "let other machines connect", False, flag="--public"),
     "token": _setting(TEXT, "the token that clients must send", otherwise="none", secret=True),
     "no_token": _setting(

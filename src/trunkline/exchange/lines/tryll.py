@@ -28,10 +28,14 @@ def service(exchange: Exchange, wire: WireSettings) -> TryllService:
     keys = wire.keys
     host, port = config_addresses.listening(keys.get("listen")) or ("127.0.0.1", PORT)
     token = "" if keys.get("no_token") else settled(exchange.settings.path, wire, exchange.environ)["token"] or ""
-    if not is_loopback(host):
+    websocket = config_addresses.beside(keys.get("ws"), host, port)
+    doors = {"listen": host} | ({"ws": websocket[0]} if websocket is not None else {})
+    public = {key: there for key, there in doors.items() if not is_loopback(there)}
+    if public:
         if not keys.get("public"):
             hint = "Add `public = true` if that is what you want."
-            raise ConfigError(f"`wires.{NAME}.listen` lets other machines connect to `{host}`.", hint=hint)
+            key, there = next(iter(public.items()))
+            raise ConfigError(f"`wires.{NAME}.{key}` lets other machines connect to `{there}`.", hint=hint)
         if not token and not keys.get("no_token"):
             hint = "Say where it is with `token_env` or `token_keyring`, or write `no_token = true`."
             raise ConfigError("An address that others reach needs a token.", hint=hint)
@@ -43,6 +47,8 @@ def service(exchange: Exchange, wire: WireSettings) -> TryllService:
         token=token,
         models_dir=keys.get("models_dir"),
         storage_root=keys.get("storage_root"),
+        websocket=websocket,
+        origins=keys.get("ws_origins", ()),
     )
 
 

@@ -7,7 +7,7 @@ Diagnostics that do not fit are left out: half of a JSON object is no use to any
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -36,10 +36,19 @@ def frames(message: Message) -> list[bytes]:
     Raises:
         Unsendable: no frame can carry it: a number is out of its range, or it has more items than fit.
     """
+    return [frame(payload) for payload in payloads(message)]
+
+
+def payloads(message: Message, write: Callable[[Message], bytes] = encode) -> list[bytes]:
+    """What is in the frames of a message: one payload, unless it is too large. `write` makes it, in another form, too.
+
+    Raises:
+        Unsendable: as `frames`.
+    """
     try:
-        return [frame(encode(message))]
+        return [write(message)]
     except Oversize:
-        return [each for part in _parts(message) for each in frames(part)]
+        return [each for part in _parts(message) for each in payloads(part, write)]
 
 
 def joined(entries: Iterable[HistoryEntry]) -> tuple[HistoryEntry, ...]:
@@ -64,7 +73,9 @@ def _parts(message: Message) -> list[Message]:
 
 def _answers(message: AnswerText) -> list[Message]:
     text = message.text
-    pieces = [text[at : at + MOST_CHARACTERS] for at in range(0, len(text), MOST_CHARACTERS)]
+    # What fits into a frame may be longer in another form.
+    most = MOST_CHARACTERS if len(text) > MOST_CHARACTERS else (len(text) + 1) // 2
+    pieces = [text[at : at + most] for at in range(0, len(text), most)]
     return [
         message.replace(
             text=piece,

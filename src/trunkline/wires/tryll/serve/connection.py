@@ -59,7 +59,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     """Connects a transport and a session. `behind`: the client does not read what it is sent."""
 
     __slots__ = ("_backlog", "_closed", "_corked", "_ending", "_eof", "_framer", "_out", "_owed", "_size", "_taken_at",
-                 "_timer", "_tls", "_too_large", "_waiters", "behind", "id", "server", "session",
+                 "_timer", "_tls", "_too_large", "_waiters", "bearer", "behind", "id", "server", "session",
                  "transport")  # fmt: skip
 
     transport: asyncio.Transport
@@ -68,6 +68,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         self.server = server
         self.id = 0
         self.session: ClientSession | None = None
+        self.bearer = ""
+        """A token that came with the connection itself, where that has a place for it."""
         self.behind = False
         self._framer: Framer | None = None
         self._backlog: list[bytes] | None = None
@@ -90,6 +92,10 @@ class ServerConnection(asyncio.BufferedProtocol):
         # A transport that is closed does not tell any more.
         self._tls = transport.get_extra_info("sslcontext") is not None
         self.server.entered(self)
+        self._greet()
+
+    def _greet(self) -> None:
+        """Begin the session."""
         self.say(SessionReady(PROTOCOL_VERSION, self.id, self.server.extensions))
         self.flush()
         if self.server.stopping:
@@ -112,7 +118,11 @@ class ServerConnection(asyncio.BufferedProtocol):
         except FrameTooLarge as error:
             # Without its traceback, which has all that was read, and us.
             found, self._too_large = error.frames, error.with_traceback(None)
-        self.server.unfinished(self, self._framer.held > 0, bool(found))
+        self._received(found, self._framer.held > 0)
+
+    def _received(self, found: Sequence[bytes], unfinished: bool) -> None:
+        """Some payloads have come, and perhaps the beginning of another one."""
+        self.server.unfinished(self, unfinished, bool(found))
         if self._backlog is not None:
             self._backlog += found
         else:
@@ -195,7 +205,7 @@ class ServerConnection(asyncio.BufferedProtocol):
                     self.server.loop.call_later(0, self.go_on)
                 break
             try:
-                message = decode(payload)
+                message = self._read(payload)
             except FrameError as error:
                 self.say(ErrorResponse(error.request_id, error.code, str(error)))
                 continue
@@ -207,6 +217,14 @@ class ServerConnection(asyncio.BufferedProtocol):
                 self.refuse(self._too_large.code, str(self._too_large))
         self._corked = False
         self.flush()
+
+    def _read(self, payload: bytes) -> Message:
+        """The message in a payload.
+
+        Raises:
+            FrameError: there is none.
+        """
+        return decode(payload)
 
     def go_on(self) -> None:
         """Take up what waited, if nothing stands in its way."""
@@ -244,9 +262,13 @@ class ServerConnection(asyncio.BufferedProtocol):
             out.clear()
             self._size = 0
             if not self._closed:
-                if self.behind:
-                    self._owed += len(data)
-                self.transport.write(data)
+                self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        """Write some frames."""
+        if self.behind:
+            self._owed += len(data)
+        self.transport.write(data)
 
     def waiter(self) -> asyncio.Future[None]:
         """Is done when the client has caught up, or is gone."""

@@ -2,6 +2,7 @@
 
     server = TryllServer(host)
     await server.listen("127.0.0.1", 9100)
+    await server.listen_websocket("127.0.0.1", 9101)
     ...
     await server.close()
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections.abc import Callable, Iterable
 
 from trunkline.base import memory
 from trunkline.base.listening_socket import bound
@@ -94,11 +96,35 @@ class TryllServer:
         Raises:
             OSError: that does not work.
         """
+        return await self._listen(lambda: ServerConnection(self), host, port, tls)
+
+    async def listen_websocket(
+        self, host: str, port: int, tls: ssl.SSLContext | None = None, *, origins: Iterable[str] = ()
+    ) -> tuple[str, int]:
+        """Take WebSockets at an address; gives the real one.
+
+        Args:
+            origins: whose pages may connect, besides those of this machine and of the server's own name.
+
+        Raises:
+            OSError: that does not work.
+            ModuleNotFoundError: `websockets` is not installed.
+        """
+        # Imported when it is asked for: most servers have no WebSocket.
+        from trunkline.wires.tryll.serve.origins import AllowedOrigins
+        from trunkline.wires.tryll.serve.websocket import WebSocketConnection
+
+        allowed = AllowedOrigins(host, origins)
+        return await self._listen(lambda: WebSocketConnection(self, allowed), host, port, tls)
+
+    async def _listen(
+        self, make: Callable[[], ServerConnection], host: str, port: int, tls: ssl.SSLContext | None
+    ) -> tuple[str, int]:
         sockets = await bound(host, port)
         for each in sockets:
             # Inherited by what is accepted: a peer whose machine is gone does not stay for ever.
             each.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            made = await self.loop.create_server(lambda: ServerConnection(self), sock=each, backlog=_BACKLOG, ssl=tls)
+            made = await self.loop.create_server(make, sock=each, backlog=_BACKLOG, ssl=tls)
             self._servers.append(made)
         address = sockets[0].getsockname()
         return address[0], address[1]

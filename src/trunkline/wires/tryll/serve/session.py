@@ -181,7 +181,8 @@ class ClientSession(RequestScheduler):
             problem = f"This server speaks version {m.PROTOCOL_VERSION} of the protocol, and the client {version}."
             self.connection.refuse(5004, problem, request_id)
             return
-        if token and not hmac.compare_digest(request.token.encode("utf-8", "replace"), token.encode()):
+        given = request.token or self.connection.bearer
+        if token and not hmac.compare_digest(given.encode("utf-8", "replace"), token.encode()):
             # No second guess on the same connection.
             self.connection.refuse(2003, "The token is missing or wrong.", request_id)
             return
