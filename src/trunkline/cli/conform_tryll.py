@@ -1,4 +1,4 @@
-"""`trunkline conform tryll HOST:PORT ...`: put anybody's Tryll server to the test, as a client meets it."""
+"""`trunkline conform tryll ADDRESS ...`: put anybody's Tryll server to the test, as a client meets it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trunkline.cli import conform_run, serving
-from trunkline.core.faults import ConfigError
+from trunkline.base.hosts import is_loopback
+from trunkline.cli import conform_run
 
 if TYPE_CHECKING:
     from trunkline.conform.tryll.stage import Target
@@ -24,7 +24,7 @@ _LACKING = "the Mock engine (without `--no-mock`), a model (`--model`), or the s
 
 
 @click.command("tryll", short_help="Test a Tryll server.")
-@click.argument("address", required=False, metavar="HOST:PORT")
+@click.argument("address", required=False, metavar="ADDRESS")
 @click.option("--model", default="", metavar="NAME",
               help="Play long turns with this model, which the server has, on its real engine.")  # fmt: skip
 @click.option("--no-mock", is_flag=True, help="Leave out what needs the documented Mock engine.")
@@ -43,7 +43,7 @@ def command(
     how: conform_run.How,
     timeout: float,
 ) -> None:
-    """Test a Tryll server, as a client would use it.
+    """Test the Tryll server at HOST:PORT or ws://HOST:PORT, as a client would use it.
 
     Most checks need no model. Turns that take a while, and nodes that think, are played on the server's Mock engine;
     a server that has none, or another one, gets --no-mock, and --model if it has a model to play with. --storage-root
@@ -51,6 +51,7 @@ def command(
 
     \b
     trunkline conform tryll 127.0.0.1:9100
+    trunkline conform tryll ws://127.0.0.1:9101
     trunkline conform tryll 127.0.0.1:9100 --no-mock --model smollm2-135m --only 'tryll.turn.*'
     """
     from trunkline.conform.tryll.stage import Stage
@@ -74,18 +75,19 @@ def _target(
     address: str | None, model: str, no_mock: bool, storage_root: str | None, timeout: float, yes: bool
 ) -> Target:
     from trunkline.conform.tryll.stage import Target
+    from trunkline.wires.tryll.drive.address import ServerAddress
     from trunkline.wires.tryll.messages import InferenceEngine
 
     if not address:
         raise click.UsageError(f"Name the address of the server: {_EXAMPLE}")
     try:
-        host, port = serving.address(address, public=True)
-    except ConfigError:
-        raise click.UsageError(f"The address of a server is `HOST:PORT`, not `{address}`.") from None
-    try:
-        serving.address(address, public=yes)
-    except ConfigError:
-        raise click.UsageError(f"{_HOSTILE.format(host=host)} Add `--yes` if that is all right there.") from None
+        where = ServerAddress.parse(address)
+    except ValueError:
+        raise click.UsageError(
+            f"The address of a server is `HOST:PORT` or `ws://HOST:PORT`, not `{address}`."
+        ) from None
+    if not yes and not is_loopback(where.host):
+        raise click.UsageError(f"{_HOSTILE.format(host=where.host)} Add `--yes` if that is all right there.")
     engine = InferenceEngine.LLAMA_CPP if model else InferenceEngine.MOCK
     token = os.environ.get(TOKEN_VARIABLE, "")
-    return Target(host, port, timeout, token, model, engine, storage_root, not no_mock)
+    return Target(where, timeout, token, model, engine, storage_root, not no_mock)

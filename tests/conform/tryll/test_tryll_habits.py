@@ -20,6 +20,7 @@ from trunkline.conform.kit import CheckResult
 from trunkline.conform.record import Record
 from trunkline.conform.tryll.stage import Stage, Target
 from trunkline.conform.tryll.suite import SUITE
+from trunkline.wires.tryll.drive.address import ServerAddress
 
 pytestmark = pytest.mark.long
 
@@ -37,7 +38,7 @@ async def run(target: Target, patterns: Sequence[str] = ()) -> tuple[list[CheckR
 
 
 def target_of(server: Served, folder: Path, timeout: float = 10.0) -> Target:
-    return Target(server.host, server.port, timeout, root=str(folder / "root"))
+    return Target(ServerAddress(server.host, server.port), timeout, root=str(folder / "root"))
 
 
 async def test_our_server_passes_every_must_and_should(tmp_path: Path) -> None:
@@ -58,7 +59,7 @@ async def test_a_bad_habit_fails_its_checks(tmp_path: Path, monkeypatch: pytest.
     async def problems(name: str, server: Served) -> list[str]:
         habit = HABITS[name]()
         async with slots, bent(habit, server.host, server.port) as (host, port):
-            target = Target(host, port, HABIT_SECONDS, root=str(tmp_path / "root"))
+            target = Target(ServerAddress(host, port), HABIT_SECONDS, root=str(tmp_path / "root"))
             results, _ = await run(target, habit.fails)
         missing = set(habit.fails) - {each.check.id for each in results}
         spared = [each for each in results if each.verdict != "failed"]
@@ -87,7 +88,7 @@ def test_the_server_of_the_command_passes_on_its_real_socket(tmp_path: Path) -> 
 async def test_a_way_that_bends_nothing_changes_nothing(tmp_path: Path) -> None:
     """The habits fail for what they do, and not for the way they come."""
     async with serving(tmp_path) as server, bent(Habit(()), server.host, server.port) as (host, port):
-        results, _ = await run(Target(host, port, root=str(tmp_path / "root")))
+        results, _ = await run(Target(ServerAddress(host, port), root=str(tmp_path / "root")))
     wrong = [each for each in results if each.verdict != "passed" and each.check.tier != "MAY"]
     assert [(each.check.id, each.verdict, each.reason) for each in wrong] == []
 

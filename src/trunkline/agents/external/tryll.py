@@ -2,6 +2,7 @@
 
     agent = TryllAgent("127.0.0.1", 9100)               # the server's language model answers
     agent = TryllAgent.parse("127.0.0.1:9100/smollm2-135m")
+    agent = TryllAgent.parse("ws://127.0.0.1:9101")
     agent = TryllAgent("127.0.0.1", 9100, graph=graph)  # a graph of yours, or its file with all that it brings along
 
 A model that is not there yet is fetched by the first turn, which shows how far that is. What nodes tell is passed on;
@@ -34,6 +35,7 @@ from trunkline.wires.tryll.drive import (
     TurnFailed,
     appended,
 )
+from trunkline.wires.tryll.drive.address import ServerAddress
 from trunkline.wires.tryll.drive.events import INTENT_CLASSIFIED, TOOL_CALL
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
@@ -65,7 +67,6 @@ _TIMEOUT, _BUSY = 1003, 3004
 _STRINGS_EXIST, _KNOWLEDGE_EXISTS = 7002, 8002
 #: There is no server, or none that is of any use.
 _CONNECTING = range(1000, 2000)
-_MAX_PORT = 65535
 
 
 class TryllAgent:
@@ -85,7 +86,7 @@ class TryllAgent:
         token: str = "",
         ssl: SSLContext | None = None,
     ) -> None:
-        """`engine`: the real one, unless the model's name begins with `mock`."""
+        """`host`: or the address of a WebSocket. `engine`: the real one, unless the model's name begins with `mock`."""
         self.host, self.port = host, port
         self.model = model
         self.file = None if graph is None or isinstance(graph, GraphDescription) else graph
@@ -97,19 +98,21 @@ class TryllAgent:
 
     @classmethod
     def parse(cls, text: str) -> TryllAgent:
-        """The agent of `HOST:PORT`, or of `HOST:PORT/MODEL`.
+        """The agent of `HOST:PORT` or `ws://HOST:PORT`, or of one of them with `/MODEL`.
 
         Raises:
-            ConfigError: it is neither.
+            ConfigError: it is none of these.
         """
-        address, _, model = text.partition("/")
-        host, _, port = address.rpartition(":")
-        host = host.removeprefix("[").removesuffix("]")
-        if not host or not (port.isascii() and port.isdecimal() and 0 < int(port) <= _MAX_PORT):
+        scheme, between, rest = text.rpartition("://")
+        place, _, model = rest.partition("/")
+        try:
+            address = ServerAddress.parse(f"{scheme}{between}{place}")
+        except ValueError:
             raise ConfigError(
-                f"`{text}` is not the address of a Tryll server.", hint=f"Such as 127.0.0.1:{DEFAULT_PORT}."
-            )
-        return cls(host, int(port), model=model)
+                f"`{text}` is not the address of a Tryll server.",
+                hint=f"Such as 127.0.0.1:{DEFAULT_PORT}, or ws://127.0.0.1:{DEFAULT_PORT + 1}.",
+            ) from None
+        return cls(str(address) if address.is_websocket else address.host, address.port, model=model)
 
     @property
     def name(self) -> str:
@@ -353,7 +356,7 @@ def plain(instructions: str | None) -> GraphDescription:
 
 def tryll_name(host: str, port: int) -> str:
     """What the agent of a server is called."""
-    return f"tryll:{host}:{port}"
+    return f"tryll:{ServerAddress.of(host, port)}"
 
 
 def unopened(error: TryllError) -> Fault:

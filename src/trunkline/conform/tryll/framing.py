@@ -78,6 +78,7 @@ async def too_large(stage: Stage) -> None:
 @check("tryll.frame.announced", "SHOULD", "Details")
 async def announced(stage: Stage) -> None:
     """A length over 1,048,576 gets 5003 as soon as the four bytes have arrived; then the server closes."""
+    stage.needs_tcp("a length without its frame")
     for size in (raw.MAX_FRAME + 1, 1 << 24, 2**32 - 1):
         link = await stage.session()
         await link.send_bytes(pack("<I", size), f"the length {size}")
@@ -89,6 +90,7 @@ async def announced(stage: Stage) -> None:
 @check("tryll.frame.before", "SHOULD", "Details")
 async def before(stage: Stage) -> None:
     """Frames before one that is too large are answered, even if all arrive at once."""
+    stage.needs_tcp("a length without its frame")
     link = await stage.session()
     data = raw.frame(raw.send(22, NOBODY, b"hello").data)
     await link.send_bytes(data + pack("<I", raw.MAX_FRAME + 1), "a frame, and the length of one that is too large")

@@ -12,10 +12,11 @@ from trunkline.base.process_errors import SpawnError
 from trunkline.base.refusal import refusal
 from trunkline.base.values import Value
 from trunkline.conform import stage
-from trunkline.conform.kit import Broken
+from trunkline.conform.kit import Broken, NotApplicable
 from trunkline.conform.record import Roles
 from trunkline.conform.tryll.link import Link, shown
 from trunkline.wires.tryll import messages as m
+from trunkline.wires.tryll.drive.address import ServerAddress
 
 ROLES: Roles = ("client", "server")
 
@@ -33,8 +34,7 @@ SLOW = "mock-slow-conform"
 class Target(Value):
     """The server under test. `model`: one that it has, for turns that take a while; "" for the Mock engine's."""
 
-    host: str
-    port: int
+    where: ServerAddress
     timeout: float = TIMEOUT_SECONDS
     token: str = ""
     model: str = ""
@@ -47,7 +47,7 @@ class Target(Value):
     @property
     def address(self) -> str:
         """As people write it."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return str(self.where)
 
     @property
     def has(self) -> frozenset[Need]:
@@ -85,7 +85,7 @@ class Stage(stage.Stage):
         target = self.target
         try:
             async with asyncio.timeout(target.timeout):
-                reader, writer = await asyncio.open_connection(target.host, target.port)
+                reader, writer = await _streams(target.where)
         except TimeoutError:
             raise self._unreachable(f"no connection within {target.timeout:g} s") from None
         except OSError as error:
@@ -97,6 +97,15 @@ class Stage(stage.Stage):
         return SpawnError(
             f"`{self.target.address}` cannot be reached", f"{problem}. Is a Tryll server running there?", "other"
         )
+
+    def needs_tcp(self, what: str) -> None:
+        """What a check plays is about the bytes of TCP.
+
+        Raises:
+            NotApplicable: the server is asked over a WebSocket, which has bytes of its own.
+        """
+        if self.target.where.is_websocket:
+            raise NotApplicable(f"{what}: the messages of a WebSocket are framed by it")
 
     async def greeted(self) -> Link:
         """A connection on which the server has said that it is ready."""
@@ -142,3 +151,11 @@ class Stage(stage.Stage):
         made.chmod(0o755)
         self._folders.append(made)
         return made, made.name
+
+
+async def _streams(where: ServerAddress) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    if not where.is_websocket:
+        return await asyncio.open_connection(where.host, where.port)
+    from trunkline.wires.tryll.drive.websocket import open_streams
+
+    return await open_streams(where)

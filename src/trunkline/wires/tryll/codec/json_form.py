@@ -41,6 +41,9 @@ SHOWN_CHARS = 40
 #: What tells what an object is.
 TYPE = "type"
 
+#: What is told of a member that a union has not.
+_CALLED = {"MessageBody": "message", "NodeParams": "node with"}
+
 #: The least and the greatest number of each width.
 _RANGES = {"Q": (0, 2**64 - 1), "I": (0, 2**32 - 1), "i": (-(2**31), 2**31 - 1), "H": (0, 2**16 - 1), "B": (0, 255)}
 #: Up to here a double tells every whole number from its neighbours.
@@ -125,7 +128,7 @@ def _member(union: str, value: Any) -> Any:
         raise _Unfit(f"has no `{TYPE}`" if kind is None else "is not a text", *([] if kind is None else [TYPE]))
     member = _members(union).get(kind)
     if member is None:
-        raise UnknownKind(f"there is no `{union}` of the type `{_shown(kind)}`")
+        raise UnknownKind(f"there is no {_CALLED.get(union, union)} `{_shown(kind)}`")
     return _table(member, {name: item for name, item in value.items() if name != TYPE})
 
 
@@ -195,14 +198,19 @@ def _flag(value: Any) -> bool:
 
 
 def _integer(code: str, value: Any) -> int:
-    if type(value) is float and value.is_integer() and abs(value) <= _EXACT:
-        value = int(value)
-    elif type(value) is str and code == "Q" and value.isascii() and value.isdecimal() and len(value) <= _MOST_DIGITS:
-        value = int(value)
+    number = value if type(value) is int else _otherwise_whole(code, value)
     least, most = _RANGES[code]
-    if type(value) is not int or not least <= value <= most:
+    if number is None or not least <= number <= most:
         raise _Unfit(f"is not a whole number from {least} to {most}")
-    return value
+    return number
+
+
+def _otherwise_whole(code: str, value: Any) -> int | None:
+    """A number from somebody who has no integers, or none that are wide enough; None if it is none."""
+    if type(value) is float:
+        return int(value) if value.is_integer() and abs(value) <= _EXACT else None
+    is_wide = type(value) is str and code == "Q" and len(value) <= _MOST_DIGITS
+    return int(value) if is_wide and value.isascii() and value.isdecimal() else None
 
 
 def _choice(enumeration: str, value: Any) -> int:
@@ -310,4 +318,3 @@ def _base64(data: bytes) -> str:
 
 def _objects(values: tuple[Value, ...]) -> list[dict[str, Any]]:
     return [_object(value) for value in values]
-

@@ -1,6 +1,6 @@
 """The client's end of the Tryll wire, for asyncio. `sync` has the same for code that waits.
 
-    async with Tryll("127.0.0.1", 9100) as tryll:
+    async with Tryll("127.0.0.1", 9100) as tryll:  # or `Tryll("ws://127.0.0.1:9101")`
         await tryll.ensure_model("smollm2-135m", progress=print)
         agent = await tryll.create_agent(graph, default_model="smollm2-135m")
         turn = await agent.ask("Hello")
@@ -24,6 +24,7 @@ from ssl import SSLContext
 from typing import Any, Self, TypeVar
 
 from trunkline.core.graph.hosting import EmbeddedStorageDescription, StringStorageDescription
+from trunkline.wires.tryll.drive.address import ServerAddress
 from trunkline.wires.tryll.drive.agent import RemoteAgent
 from trunkline.wires.tryll.drive.connection import ClientConnection, Progress
 from trunkline.wires.tryll.drive.replay import (
@@ -92,11 +93,16 @@ class Tryll:
         """Nothing is connected yet.
 
         Args:
+            host: a name, or the address of a WebSocket, such as `ws://127.0.0.1:9101`, which says the port, too.
             config: the engines, and so on; all Mock unless given.
             reconnect: None: a lost connection stays lost.
             timeout: how long the server may take to begin a session.
+
+        Raises:
+            ValueError: the address of a WebSocket is none.
         """
-        self.host, self.port = host, port
+        self.address = ServerAddress.of(host, port)
+        self.host, self.port = self.address.host, self.address.port
         self._ledger = SessionReplay(versioned(config or ConfigureSessionRequest()))
         self._reconnect = reconnect
         self._timeout = timeout
@@ -395,7 +401,7 @@ class Tryll:
         """A connection, configured, with the session's storages and agents."""
         try:
             link = await ClientConnection.open(
-                self.host, self.port, numbers=self._numbers, timeout=self._timeout, ssl=self._ssl
+                self.address, numbers=self._numbers, timeout=self._timeout, ssl=self._ssl
             )
         except TryllError as error:
             self._lost(error)

@@ -29,6 +29,7 @@ from trunkline.wires.tryll.codec import (
     encode,
     frame,
 )
+from trunkline.wires.tryll.drive.address import ServerAddress
 from trunkline.wires.tryll.drive.events import VoiceListener, call
 from trunkline.wires.tryll.drive.pending import PendingReplies
 from trunkline.wires.tryll.drive.turn import Reply, TurnFrame
@@ -116,8 +117,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     @classmethod
     async def open(
         cls,
-        host: str,
-        port: int,
+        address: ServerAddress,
         *,
         numbers: count[int],
         timeout: float,
@@ -140,13 +140,19 @@ class ClientConnection(asyncio.BufferedProtocol):
 
         try:
             async with asyncio.timeout(timeout):
-                await loop.create_connection(make, host, port, ssl=ssl)
+                if address.is_websocket:
+                    # Imported when it is used: over TCP nothing of it is needed.
+                    from trunkline.wires.tryll.drive.websocket import WebSocketStream
+
+                    await WebSocketStream.open(address, make, ssl)
+                else:
+                    await loop.create_connection(make, address.host, address.port, ssl=ssl)
                 await asyncio.shield(made[-1]._begun)
         except TimeoutError:
             _abort(made)
-            raise TryllError(1003, f"The server at {host}:{port} did not begin a session in {timeout:g} s.") from None
+            raise TryllError(1003, f"The server at {address} did not begin a session in {timeout:g} s.") from None
         except OSError as error:
-            raise TryllError(1001, f"The server at {host}:{port} cannot be reached: {refusal(error)}.") from None
+            raise TryllError(1001, f"The server at {address} cannot be reached: {refusal(error)}.") from None
         except BaseException:
             _abort(made)
             raise

@@ -7,7 +7,6 @@ this module only says how its bytes look.
 
 from __future__ import annotations
 
-import asyncio
 from http import HTTPStatus
 from struct import Struct
 from typing import TYPE_CHECKING, Literal
