@@ -95,6 +95,7 @@ class WebSocketConnection(ServerConnection):
             elif isinstance(event, Request):
                 self._answer(event)
         if protocol.handshake_exc is not None:
+            self._settle()
             self.end()
         elif self._is_open:
             if protocol.too_large:
