@@ -19,15 +19,18 @@ from tests.conftest import require
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_process import tryll_process
 from tests.support.tryll_served import Peer, echo, served
+from tests.support.tryll_websocket import websocket
 from trunkline.agents.coder.agent import Coder
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.base.config import user_file
+from trunkline.base.config_addresses import beside
 from trunkline.cli import services, tryll
 from trunkline.core.configuration import settled
 from trunkline.core.faults import ConfigError
 from trunkline.models.discover import ModelChoice
 from trunkline.models.providers import ModelSettings
 from trunkline.wires.tryll import messages as m
+from trunkline.wires.tryll.drive import Tryll
 
 
 def test_wrong_usage_is_told_without_a_traceback(tmp_path: Path) -> None:
@@ -43,6 +46,9 @@ def test_wrong_usage_is_told_without_a_traceback(tmp_path: Path) -> None:
         (["--agent", "nobody"], 1, "There is no agent `nobody`"),
         (["--workspace", str(tmp_path / "none")], 1, "is not a directory"),
         (["--mode", "anything"], 2, "is not one of"),
+        (["--ws", "nowhere"], 2, "`nowhere` is not an address"),
+        (["--ws", "0.0.0.0:1"], 1, "Other machines can reach `0.0.0.0`"),
+        (["--ws", "--ws-origin", "game.example"], 2, "`game.example` is not an origin"),
     )
     for arguments, code, said in wrong:
         environ = {"TRUNKLINE_CACHE": str(tmp_path / "cache"), "TRUNKLINE_TRYLL_TOKEN": ""}
@@ -72,6 +78,9 @@ def test_what_no_flag_says_the_files_do(tmp_path: Path, monkeypatch: pytest.Monk
         ('models_dir = "models"', f"{file}:2:1: `models_dir` names `{file.parent}/models`, which is not a directory"),
         ('tls_cert = "none.pem"', "which is not a file"),
         ('agents = ["nobody"]', "nobody"),
+        ('ws = "0.0.0.0:1"', "Other machines can reach"),
+        ('ws = "next"', "`tryll.ws` must be `true`, or an address such as 127.0.0.1:9101"),
+        ('ws_origins = ["*"]', "`tryll.ws_origins` must be a list of origins"),
         ('mode = "wild"', '`tryll.mode` must be one of "default", "auto_edit", "yolo", "plan"'),
         ("publik = true\nlisten = ':0'", "`tryll.listen` must be an address"),
     ):
@@ -85,13 +94,16 @@ def test_a_workspace_that_nobody_trusts_opens_nothing(
 ) -> None:
     (tmp_path / "trunkline.toml").write_text(
         '[tryll]\nlisten = "0.0.0.0:0"\npublic = true\nno_token = true\nagents = ["coder"]\nmode = "yolo"\n'
+        'ws = true\nws_origins = ["https://evil.example"]\n'
     )
     monkeypatch.chdir(tmp_path)
     found = services.settled("tryll", {})
     assert (found["listen"], found["public"], found["no_token"]) == ("127.0.0.1:9100", False, False)
     assert (found["agents"], found["mode"]) == ([], "default")
+    assert (found["ws"], found["ws_origins"]) == (None, [])
     told = capfd.readouterr().err
-    assert all(f"`tryll.{key}`" in told for key in ("listen", "public", "no_token", "agents", "mode"))
+    keys = ("listen", "public", "no_token", "agents", "mode", "ws", "ws_origins")
+    assert all(f"`tryll.{key}`" in told for key in keys)
 
 
 @pytest.mark.process
@@ -173,6 +185,57 @@ def test_it_serves_until_a_signal_with_a_turn_in_flight(tmp_path: Path) -> None:
             assert (process.stdout.read(), process.stderr.read()) == (b"(10000, 10, 10) True\n", b"")
         finally:
             process.kill()
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("said", ["flag", "variable", "file"])
+async def test_it_serves_websockets_too_if_that_is_said(tmp_path: Path, said: str) -> None:
+    file = Path(user_file({"TRUNKLINE_HOME": str(tmp_path / "home")}))
+    file.parent.mkdir(parents=True)
+    file.write_text('[tryll]\nws_origins = ["https://game.example"]\n' + ("ws = true\n" if said == "file" else ""))
+    command = [sys.executable, "-m", "trunkline", "tryll", "serve", "--listen", "127.0.0.1:0"]
+    command += ["--ws"] if said == "flag" else []
+    environ = (
+        os.environ
+        | {"TRUNKLINE_HOME": str(tmp_path / "home")}
+        | ({"TRUNKLINE_TRYLL_WS": "true"} if said == "variable" else {})
+    )
+    with subprocess.Popen(  # noqa: ASYNC220  # nothing else is to go on meanwhile
+        command, env=environ, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+    ) as process:
+        try:
+            assert process.stderr is not None
+            line = await asyncio.to_thread(process.stderr.readline)
+            found = re.fullmatch(
+                r"The Tryll server is ready: 127\.0\.0\.1:\d+ and (ws://127\.0\.0\.1:\d+)/ \(Ctrl-C ends it\.\)\n", line
+            )
+            assert found, line
+            async with websocket(found[1], greeted=False, origin="https://game.example") as socket:
+                assert isinstance(await socket.hear(), m.SessionReady)
+            async with Tryll(found[1]) as client:
+                agent = await client.create_agent(echo(), default_model="any")
+                assert (await agent.ask("hi")).text == "You said: hi"
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.to_thread(process.wait, PATIENCE_SECONDS) == 128 + signal.SIGTERM
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(
+    ("ws", "port", "place"),
+    [
+        (True, 9100, ("h", 9101)),
+        (True, 0, ("h", 0)),
+        (True, 65535, ("h", 0)),
+        ("127.0.0.1:7", 9100, ("127.0.0.1", 7)),
+        (False, 9100, None),
+        (None, 9100, None),
+    ],
+)
+def test_websockets_have_the_next_port_or_one_of_their_own(
+    ws: object, port: int, place: tuple[str, int] | None
+) -> None:
+    assert beside(ws, "h", port) == place
 
 
 @pytest.mark.process

@@ -46,6 +46,39 @@ def test_a_server_is_certified_and_told_of(tmp_path: Path) -> None:
     assert "`>` is the client, `<` the server" in report.read_text()
 
 
+@asynccontextmanager
+async def over_websocket(folder: Path) -> AsyncIterator[str]:
+    """The same, for WebSockets."""
+    async with serving(folder) as server:
+        _, port = await server.server.listen_websocket("127.0.0.1", 0)
+        yield f"ws://127.0.0.1:{port}"
+
+
+def test_a_server_is_certified_over_websockets_too(tmp_path: Path) -> None:
+    with beside(over_websocket(tmp_path)) as address:
+        done = conform(address, "--only", "tryll.frame.*", "--json")
+    assert done.exit_code == 0, done.output
+    data = json.loads(done.stdout)
+    assert data["conforms"] is True
+    assert data["target"]["argv"] == [address]
+    results = {each["id"]: each["result"] for each in data["results"]}
+    # All that TCP alone can say: a length without its frame.
+    left_out = {"tryll.frame.announced", "tryll.frame.before"}
+    assert {id for id, result in results.items() if result == "not applicable"} == left_out
+    assert {result for id, result in results.items() if id not in left_out} == {"passed"}
+
+
+@pytest.mark.long
+def test_the_whole_kit_passes_over_websockets(tmp_path: Path) -> None:
+    with beside(over_websocket(tmp_path)) as address:
+        done = conform(address, "--storage-root", str(tmp_path / "root"), "--json")
+    assert done.exit_code == 0, done.output
+    results = [each["result"] for each in json.loads(done.stdout)["results"]]
+    assert len(results) == len(SUITE.checks)
+    assert set(results) == {"passed", "not applicable"}
+    assert results.count("not applicable") == 2
+
+
 def test_a_token_is_used_and_never_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with beside(addressed(tmp_path, token="s3cret-of-theirs")) as address:
         assert conform(address, "--only", "tryll.session.configure").exit_code == 1
@@ -105,7 +138,9 @@ def test_what_cannot_be_reached_is_wrong_usage(unused_tcp_port: int) -> None:
         ((), "Name the address of the server"),
         (("localhost",), "The address of a server is `HOST:PORT`"),
         (("127.0.0.1:99999",), "The address of a server is `HOST:PORT`"),
+        (("http://127.0.0.1:1",), "The address of a server is `HOST:PORT` or `ws://HOST:PORT`"),
         (("192.0.2.1:9100",), "Add `--yes`"),
+        (("ws://game.example:9101",), "Add `--yes`"),
         (("127.0.0.1:1", "--no-mock", "--only", "tryll.node.tools"), "need more than was given"),
         (("127.0.0.1:1", "--only", "tryll.storage.files"), "`--storage-root`"),
         (("127.0.0.1:1", "--only", "no.*"), "No check matches"),

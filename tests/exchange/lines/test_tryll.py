@@ -185,3 +185,19 @@ async def test_other_machines_are_let_in_only_if_the_file_says_so_and_with_a_tok
     async with exchange(tmp_path, helper=echo(tmp_path)) as running:
         with pytest.raises(ConfigError, match=words):
             tryll.service(running, WireSettings("tryll", None, {"listen": "0.0.0.0:0", **keys}))
+
+
+async def test_games_may_come_by_websocket(tmp_path: Path, unused_tcp_port: int) -> None:
+    where = f"127.0.0.1:{unused_tcp_port}"
+    async with exchange(tmp_path, helper=echo(tmp_path)) as running, served(running, ws=where):
+        async with Tryll(f"ws://{where}") as game:
+            agent = await game.create_agent(graph(), default_model="agent:helper")
+            assert "Anybody?" in (await agent.ask("Anybody?")).text
+
+
+async def test_websockets_need_what_the_other_door_needs(tmp_path: Path) -> None:
+    async with exchange(tmp_path) as running:
+        with pytest.raises(ConfigError, match=r"`wires.tryll.ws` lets other machines connect to `0.0.0.0`"):
+            tryll.service(running, WireSettings("tryll", None, {"ws": "0.0.0.0:1"}))
+        with pytest.raises(ConfigError, match="needs a token"):
+            tryll.service(running, WireSettings("tryll", None, {"ws": "0.0.0.0:1", "public": True}))

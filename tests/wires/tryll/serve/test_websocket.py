@@ -371,7 +371,6 @@ async def _send_for_ever(made: socket.socket, data: bytes) -> None:
             return
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "flood"),
     [
@@ -397,7 +396,6 @@ async def test_a_client_that_does_not_read_fills_no_memory_and_waits_for_itself_
         assert connection in server.server.connections
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("server", [{"stall_seconds": 0.5}], indirect=True)
 async def test_a_client_that_takes_nothing_is_cut_off(server: Both) -> None:
     flood = masked(TEXT, b'{"type":"ListModelsRequest","request_id":9}') * 50
