@@ -57,6 +57,7 @@ bench: test-environment ## measure every figure, each with its control
 fuzz: test-environment ## a million mutated inputs for each codec, and a minute of attacks on a server
 	@$(BIN)/python -m tests.fuzz.jsonstream_codec --runs 1000000
 	@$(BIN)/python -m tests.fuzz.tryll_codec --runs 1000000
+	@$(BIN)/python -m tests.fuzz.tryll_codec --json --runs 1000000
 	@$(BIN)/python -m tests.fuzz.tryll_server --seconds 60
 
 faults: test-environment ## ten minutes of faults in a cluster under load, and what they did to its promises

@@ -1,6 +1,6 @@
 """The servers of the Tryll benchmark: the wire with nobody behind it, all of it, and a bare echo.
 
-    python bench/_tryll_server.py wire|echo|graphs
+    python bench/_tryll_server.py wire|echo|graphs|websocket
 
 Writes its port on a line, and serves until its standard input ends.
 """
@@ -78,14 +78,20 @@ async def serve(kind: str) -> None:
     pool = ModelPool()
     server = TryllServer(LocalGraphHost(pool))
     factories: dict[str, Any] = {"wire": lambda: Wire(server), "echo": Echo, "graphs": lambda: ServerConnection(server)}
-    listening = await loop.create_server(factories[kind], "127.0.0.1", 0, backlog=BACKLOG)
+    if kind == "websocket":
+        _, port = await server.listen_websocket("127.0.0.1", 0)
+        listening = None
+    else:
+        listening = await loop.create_server(factories[kind], "127.0.0.1", 0, backlog=BACKLOG)
+        port = listening.sockets[0].getsockname()[1]
     # As `trunkline tryll serve` does when it is up.
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
-    print(listening.sockets[0].getsockname()[1], flush=True)
+    print(port, flush=True)
     await asyncio.to_thread(sys.stdin.read)
-    listening.close()
+    if listening is not None:
+        listening.close()
     await server.close()
     await pool.close()
 

@@ -77,10 +77,17 @@ class Server(Peer):
 class Loaded(Load):
     """A server and its load."""
 
-    def __init__(self, server: Server, clients: Sequence[Client], frames: Sequence[Sequence[bytes]], size: int) -> None:
+    def __init__(
+        self,
+        server: Server,
+        clients: Sequence[Client],
+        frames: Sequence[Sequence[bytes]],
+        size: int,
+        agents: Sequence[Sequence[int]] = (),
+    ) -> None:
         super().__init__(server, [client.socket for client in clients], frames, size)
         self._clients = clients
-        self._agents: list[list[int]] = []
+        self._agents = agents
 
     @classmethod
     def echo(cls, server: Server, connections: int, depth: int) -> Loaded:
@@ -102,9 +109,7 @@ class Loaded(Load):
         clients = [configured(server) for _ in range(connections)]
         agents = [[made(client) for _ in range(depth)] for client in clients]
         frames = [[sent(agent) for agent in each] for each in agents]
-        loaded = cls(server, clients, frames, turn(clients[0], agents[0][0]))
-        loaded._agents = agents
-        return loaded
+        return cls(server, clients, frames, turn(clients[0], agents[0][0]), agents)
 
     def turns_of(self, times: int) -> Taken:
         """Run, with all conversations at their beginning: else they would be longer each time."""

@@ -21,6 +21,7 @@ from bench._measure import Row
 from bench._tryll_codec import codec_rows
 from bench._tryll_model import MODEL, model_rows, weights
 from bench._tryll_turns import turn_row
+from bench._tryll_websocket import websocket_rows
 from bench._tryll_wire import agent_row, idle_rows, load_rows
 
 #: Turns of one conversation: few, since a long history is work for both.
@@ -68,6 +69,8 @@ def measure(sizes: Sizes, progress: Progress) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="trunkline-bench-") as home:
         progress("the wire, and whole turns")
         rows += load_rows(home, sizes.load_rounds, sizes.times, sizes.mock_times)
+        progress("whole turns over WebSockets")
+        rows += websocket_rows(home, sizes.load_rounds, sizes.mock_times)
         progress("many agents")
         rows.append(agent_row(home, sizes.process_rounds))
         progress(f"{sizes.connections:,} idle connections")

@@ -27,6 +27,8 @@ PROMISED = [
     *([("the wire alone", "C++ epoll echo", None)] if shutil.which("g++") or shutil.which("c++") else []),
     ("whole turns on Mock", "the wire alone", "CPU >= 0.1"),
     ("turns of 1,000 agents in one session", "of 512 in 16 sessions", None),
+    ("whole turns on Mock over a WebSocket", "over TCP", "CPU >= 0.6"),
+    ("whole turns on Mock over a WebSocket, in JSON", "over TCP", "CPU >= 0.4"),
     ("making agent 1,000 of a session", "agent 50", None),
     (IDLE, "3 KiB", "wall <= 1"),
     (IDLE, "asyncio echo", None),

@@ -190,9 +190,7 @@ def test_it_serves_until_a_signal_with_a_turn_in_flight(tmp_path: Path) -> None:
 @pytest.mark.process
 @pytest.mark.parametrize("said", ["flag", "variable", "file"])
 async def test_it_serves_websockets_too_if_that_is_said(tmp_path: Path, said: str) -> None:
-    file = Path(user_file({"TRUNKLINE_HOME": str(tmp_path / "home")}))
-    file.parent.mkdir(parents=True)
-    file.write_text('[tryll]\nws_origins = ["https://game.example"]\n' + ("ws = true\n" if said == "file" else ""))
+    _configure(tmp_path / "home", 'ws_origins = ["https://game.example"]', *(["ws = true"] if said == "file" else []))
     command = [sys.executable, "-m", "trunkline", "tryll", "serve", "--listen", "127.0.0.1:0"]
     command += ["--ws"] if said == "flag" else []
     environ = (
@@ -219,6 +217,12 @@ async def test_it_serves_websockets_too_if_that_is_said(tmp_path: Path, said: st
             assert await asyncio.to_thread(process.wait, PATIENCE_SECONDS) == 128 + signal.SIGTERM
         finally:
             process.kill()
+
+
+def _configure(home: Path, *lines: str) -> None:
+    file = Path(user_file({"TRUNKLINE_HOME": str(home)}))
+    file.parent.mkdir(parents=True)
+    file.write_text("\n".join(["[tryll]", *lines, ""]))
 
 
 @pytest.mark.parametrize(

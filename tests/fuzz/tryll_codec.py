@@ -1,6 +1,8 @@
 """Fuzzes the codec of the Tryll wire with mutated frames.
 
-    python -m tests.fuzz.tryll_codec [--runs N] [--seconds S] [--seed X]
+    python -m tests.fuzz.tryll_codec [--json] [--runs N] [--seconds S] [--seed X]
+
+With `--json` it is the JSON form that is fuzzed, with texts, some of which are JSON with other values.
 
 Frames of all kinds are the seeds, as we write them and as others do. Our own mutator changes bytes; half of the time
 this one goes first, and changes what a FlatBuffer is made of: offsets, lengths and vtables. An input that breaks a
@@ -17,10 +19,11 @@ import random
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from struct import pack_into, unpack_from
 
-from tests.fuzz import tryll_target
+from tests.fuzz import tryll_json_target, tryll_target
 from tests.fuzz.mutation import Mutator, fuzz
 from tests.wires.tryll import hostile
 from tests.wires.tryll.codec.test_codec import FOREIGN
@@ -93,6 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Fuzz as the command line says."""
     parser = argparse.ArgumentParser(prog=f"python -m {MODULE}", description="Fuzz the codec of the Tryll wire.")
     add = parser.add_argument
+    add("--json", action="store_true", help="fuzz the JSON form")
     add("--runs", type=int, metavar="N", help="how many inputs (default: no end, unless --seconds is given)")
     add("--seconds", type=float, metavar="S", help="how long (default: 60 s, unless --runs is given)")
     add("--seed", type=int, metavar="X", help="makes a run repeatable (default: by the clock)")
@@ -100,7 +104,7 @@ def main(arguments: list[str] | None = None) -> int:
     add("--reproduce", type=Path, metavar="FILE", help="feed one input that was found earlier")
     options = parser.parse_args(arguments)
     if options.reproduce is not None:
-        return _reproduce(options.reproduce)
+        return _reproduce(options)
     if options.runs is None and options.seconds is None:
         options.seconds = 60.0
     options.seed = time.time_ns() % 2**31 if options.seed is None else options.seed
@@ -112,13 +116,15 @@ def _run(options: argparse.Namespace) -> int:
     started = time.monotonic()
     next_telling = started + PROGRESS_SECONDS
 
+    target = _target(options)
+
     def one(data: bytes) -> frozenset[str]:
         nonlocal executions
         executions += 1
         try:
-            return tryll_target.check(data)
+            return target(data)
         except Exception:
-            _report(options.findings, data)
+            _report(options, data)
             raise
 
     def tell(count: int) -> None:
@@ -127,10 +133,11 @@ def _run(options: argparse.Namespace) -> int:
             next_telling += PROGRESS_SECONDS
             print(f"{count} inputs so far", file=sys.stderr, flush=True)
 
-    begin = seeds()
+    begin = tryll_json_target.seeds() if options.json else seeds()
+    mutator = tryll_json_target.TextMutator(begin, options.seed) if options.json else FrameMutator(begin, options.seed)
     try:
         runs, seconds = options.runs or NO_END_OF_RUNS, options.seconds or FOR_EVER_SECONDS
-        fuzz(one, FrameMutator(begin, options.seed), begin, runs, seconds, tell)
+        fuzz(one, mutator, begin, runs, seconds, tell)
     except KeyboardInterrupt:
         pass
     except Exception:
@@ -145,18 +152,22 @@ def _run(options: argparse.Namespace) -> int:
     return EXIT_FOUND if findings else 0
 
 
-def _report(folder: Path, data: bytes) -> None:
+def _target(options: argparse.Namespace) -> Callable[[bytes], frozenset[str]]:
+    return tryll_json_target.check if options.json else tryll_target.check
+
+
+def _report(options: argparse.Namespace, data: bytes) -> None:
     """Keep the input that raised the exception which is being handled, and tell of both."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"tryll-{hashlib.sha256(data).hexdigest()[:16]}"
+    options.findings.mkdir(parents=True, exist_ok=True)
+    path = options.findings / f"tryll-{hashlib.sha256(data).hexdigest()[:16]}"
     path.write_bytes(data)
     traceback.print_exc()
-    print(f"finding: {path}\nreproduce: python -m {MODULE} --reproduce {path}", flush=True)
+    print(f"finding: {path}\nreproduce: python -m {MODULE}{' --json' * options.json} --reproduce {path}", flush=True)
 
 
-def _reproduce(path: Path) -> int:
+def _reproduce(options: argparse.Namespace) -> int:
     try:
-        print(f"no finding: {sorted(tryll_target.check(path.read_bytes()))}")
+        print(f"no finding: {sorted(_target(options)(options.reproduce.read_bytes()))}")
     except Exception:
         traceback.print_exc()
         return EXIT_FOUND
