@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.tryll_served import Served, served
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import decode, encode
 
@@ -103,3 +105,44 @@ async def opened_by_hand(
         yield reader, writer
     finally:
         writer.transport.abort()
+
+
+GRAPH = {"start_node": "say", "nodes": [{"name": "say", "params": {"type": "GenerateParams", "stream": True}}]}
+
+
+class BothServed(Served):
+    """A server that has WebSockets, too, also for the pages of https://game.example."""
+
+    ws = 0
+
+    @property
+    def address(self) -> str:
+        return f"ws://127.0.0.1:{self.ws}"
+
+    @property
+    def json(self) -> str:
+        return f"{self.address}/?format=json"
+
+    async def works(self) -> None:
+        """Whoever else is there: a turn is answered."""
+        async with asyncio.timeout(PATIENCE_SECONDS), websocket(self.json) as other:
+            await other.tell("ConfigureSessionRequest", request_id=1)
+            made = await other.tell("CreateAgentRequest", request_id=2, graph=GRAPH, default_model_name="any")
+            told = [await other.tell("SendMessageRequest", request_id=3, agent_id=made["agent_id"], text="fine")]
+            while told[-1]["type"] != "TurnComplete":
+                told.append(await other.told())
+            assert "".join(each.get("text", "") for each in told) == "You said: fine"
+
+
+@asynccontextmanager
+async def both_served(folder: Path, **settings: Any) -> AsyncIterator[BothServed]:
+    async with served(folder, **settings) as made:
+        both = BothServed(made.server, made.host, made.port)
+        _, both.ws = await made.server.listen_websocket("127.0.0.1", 0, origins=["https://game.example"])
+        yield both
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not condition():  # noqa: ASYNC110  # what is looked at belongs to the server, which has no event for us
+            await asyncio.sleep(0.005)

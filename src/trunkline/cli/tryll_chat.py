@@ -79,7 +79,7 @@ def command(
     tls_ca: str | None,
     **given: Any,
 ) -> None:
-    """Talk to the Tryll server at HOST:PORT, or to a graph of yours that runs there.
+    """Talk to the Tryll server at HOST:PORT or ws://HOST:PORT, or to a graph of yours that runs there.
 
     A model that the server has not got yet is fetched first. A server with a token wants it in TRUNKLINE_TRYLL_TOKEN.
     Keys, commands and flags are those of `trunkline chat`.
@@ -90,6 +90,7 @@ def command(
       trunkline tryll chat -p "Who are you?"
       trunkline tryll chat --graph npc
       trunkline tryll chat 127.0.0.1:9100 --graph shop.yaml
+      trunkline tryll chat ws://127.0.0.1:9101
     """
     try:
         found = TryllAgent.parse(address)

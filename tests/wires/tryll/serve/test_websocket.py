@@ -5,67 +5,43 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from websockets.exceptions import InvalidStatus
 
 from tests.support.patience import PATIENCE_SECONDS
-from tests.support.tryll_served import Served, echo, served
-from tests.support.tryll_websocket import BINARY, CLOSE, OPENING, PING, TEXT, masked, opened_by_hand, websocket
+from tests.support.tryll_served import echo
+from tests.support.tryll_websocket import (
+    BINARY,
+    CLOSE,
+    GRAPH,
+    OPENING,
+    PING,
+    TEXT,
+    BothServed,
+    both_served,
+    masked,
+    opened_by_hand,
+    until,
+    websocket,
+)
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import MAX_FRAME, encode
 from trunkline.wires.tryll.serve.connection import HIGH_WATER, ServerConnection
 
 SLOW = "mock-slow"
 LONG = " ".join(["word"] * 500)
-GRAPH = {"start_node": "say", "nodes": [{"name": "say", "params": {"type": "GenerateParams", "stream": True}}]}
-
-
-class Both(Served):
-    """A server that has WebSockets, too."""
-
-    ws = 0
-
-    @property
-    def address(self) -> str:
-        return f"ws://127.0.0.1:{self.ws}"
-
-    @property
-    def json(self) -> str:
-        return f"{self.address}/?format=json"
 
 
 @pytest.fixture
-async def server(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Both]:
-    async with served(tmp_path, **getattr(request, "param", {})) as made:
-        both = Both(made.server, made.host, made.port)
-        _, both.ws = await made.server.listen_websocket("127.0.0.1", 0, origins=["https://game.example"])
-        yield both
+async def server(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[BothServed]:
+    async with both_served(tmp_path, **getattr(request, "param", {})) as made:
+        yield made
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not condition():  # noqa: ASYNC110  # what is looked at belongs to the server, which has no event for us
-            await asyncio.sleep(0.005)
-
-
-async def works(server: Both) -> None:
-    """Whoever else is there: a turn is answered."""
-    async with asyncio.timeout(PATIENCE_SECONDS), websocket(server.json) as other:
-        await other.tell("ConfigureSessionRequest", request_id=1)
-        agent = (await other.tell("CreateAgentRequest", request_id=2, graph=GRAPH, default_model_name="any"))[
-            "agent_id"
-        ]
-        told = [await other.tell("SendMessageRequest", request_id=3, agent_id=agent, text="fine")]
-        while told[-1]["type"] != "TurnComplete":
-            told.append(await other.told())
-        assert "".join(each.get("text", "") for each in told) == "You said: fine"
-
-
-def only(server: Both) -> ServerConnection:
+def only(server: BothServed) -> ServerConnection:
     (found,) = server.server.connections
     return found
 
@@ -73,7 +49,7 @@ def only(server: Both) -> ServerConnection:
 # Sessions.
 
 
-async def test_a_session_is_the_same_as_over_tcp(server: Both) -> None:
+async def test_a_session_is_the_same_as_over_tcp(server: BothServed) -> None:
     async with (
         server.peer(configured=False) as tcp,
         websocket(f"{server.address}/any/path?other=1", greeted=False) as ws,
@@ -109,7 +85,7 @@ async def test_a_session_is_the_same_as_over_tcp(server: Both) -> None:
         assert m.TurnComplete(3, 0, tokens_generated=5, tokens_prompt=3) in heard[1]
 
 
-async def test_a_session_in_json_is_the_same_once_more(server: Both) -> None:
+async def test_a_session_in_json_is_the_same_once_more(server: BothServed) -> None:
     async with websocket(server.json, greeted=False) as ws:
         ready = await ws.told()
         assert ready.pop("session_id") > 0
@@ -130,7 +106,7 @@ async def test_a_session_in_json_is_the_same_once_more(server: Both) -> None:
         }
 
 
-async def test_a_message_may_come_in_any_pieces_with_pings_between_them(server: Both) -> None:
+async def test_a_message_may_come_in_any_pieces_with_pings_between_them(server: BothServed) -> None:
     text = b'{"type":"HealthRequest","request_id":7}'
     async with websocket(server.json) as ws:
         # A client of its own sends them, since this one would not.
@@ -151,7 +127,7 @@ async def test_a_message_may_come_in_any_pieces_with_pings_between_them(server: 
         assert await (await ws.websocket.ping()) >= 0
 
 
-async def test_what_is_no_message_is_told_and_the_session_goes_on(server: Both) -> None:
+async def test_what_is_no_message_is_told_and_the_session_goes_on(server: BothServed) -> None:
     async with websocket(server.address) as ws:
         for wrong in (b"", b"garbage!" * 9, "a text", "", bytes(MAX_FRAME)):
             await ws.websocket.send(wrong)
@@ -179,7 +155,7 @@ async def test_what_is_no_message_is_told_and_the_session_goes_on(server: Both) 
         assert (await ws.tell("HealthRequest", request_id=8))["status"] == "ready"
 
 
-async def test_the_longest_message_is_read_and_a_longer_one_ends_the_session(server: Both) -> None:
+async def test_the_longest_message_is_read_and_a_longer_one_ends_the_session(server: BothServed) -> None:
     async with websocket(server.json) as ws:
         text = '{"type":"HealthRequest","request_id":5'
         await ws.websocket.send(text + " " * (MAX_FRAME - len(text) - 1) + "}")
@@ -199,10 +175,10 @@ async def test_the_longest_message_is_read_and_a_longer_one_ends_the_session(ser
         assert isinstance(error, m.ErrorResponse)
         assert error.code == 5003
         assert await ws.code() == 1009
-    await works(server)
+    await server.works()
 
 
-async def test_a_longer_message_is_refused_by_its_length_alone_and_also_in_pieces(server: Both) -> None:
+async def test_a_longer_message_is_refused_by_its_length_alone_and_also_in_pieces(server: BothServed) -> None:
     for beginning in (
         b"\x82\xff" + (MAX_FRAME + 1).to_bytes(8) + bytes(4),
         b"\x82\xff" + (2**63 - 1).to_bytes(8) + bytes(4),
@@ -216,109 +192,13 @@ async def test_a_longer_message_is_refused_by_its_length_alone_and_also_in_piece
             assert heard.endswith(b"\x88\x02" + (1009).to_bytes(2))
 
 
-# Who is let in.
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {},
-        {"Host": "anything.example"},
-        {"Origin": "http://localhost:3000"},
-        {"Origin": "http://127.0.0.1:8000"},
-        {"Origin": "http://[::1]:8000"},
-        {"Origin": "https://localhost"},
-        {"Origin": "https://game.example"},
-        {"Origin": "https://GAME.example"},
-        {"Origin": "https://game.example", "Host": "games.example"},
-    ],
-)  # fmt: skip
-async def test_engines_pages_of_this_machine_and_named_ones_are_let_in(server: Both, headers: dict[str, str]) -> None:
-    async with websocket(
-        server.address, greeted=False, origin=headers.pop("Origin", None), additional_headers=headers
-    ) as ws:
-        assert isinstance(await ws.hear(), m.SessionReady)
-
-
-@pytest.mark.parametrize(
-    ("headers", "told"),
-    [
-        ({"Origin": "https://evil.example"}, "Pages of `https://evil.example` may not connect"),
-        ({"Origin": "https://evil.example"}, "`--ws-origin https://evil.example` lets them in"),
-        ({"Origin": "http://game.example"}, "may not connect"),
-        ({"Origin": "https://game.example:444"}, "may not connect"),
-        ({"Origin": "https://game.example.evil"}, "may not connect"),
-        ({"Origin": "http://127.0.0.1.evil.example"}, "may not connect"),
-        ({"Origin": "http://localhost.evil.example"}, "may not connect"),
-        ({"Origin": "null"}, "may not connect"),
-        ({"Origin": ""}, "may not connect"),
-        ({"Origin": "localhost"}, "may not connect"),
-        ({"Origin": "http://"}, "may not connect"),
-        ({"Origin": "http://[oops"}, "may not connect"),
-        # A name of somebody's that was made to lead here.
-        ({"Origin": "http://evil.example", "Host": "evil.example"}, "Host not allowed"),
-        ({"Origin": "http://localhost", "Host": "evil.example"}, "Host not allowed"),
-    ],
-)  # fmt: skip
-async def test_pages_from_elsewhere_are_not(server: Both, headers: dict[str, str], told: str) -> None:
-    with pytest.raises(InvalidStatus) as refused:
-        async with websocket(server.address, additional_headers=headers):
-            pass
-    assert refused.value.response.status_code == 403
-    assert told in bytes(refused.value.response.body).decode()
-    await until(lambda: not server.server.connections)
-
-
-async def test_a_form_that_nobody_knows_is_refused(server: Both) -> None:
-    with pytest.raises(InvalidStatus) as refused:
-        async with websocket(f"{server.address}/?format=xml"):
-            pass
-    assert refused.value.response.status_code == 400
-    assert bytes(refused.value.response.body) == b"`format` is `json` or `binary`.\n"
-
-
-@pytest.mark.parametrize(
-    ("request_bytes", "answer"),
-    [
-        (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"HTTP/1.1 426 "),
-        (b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"HTTP/1.1 405 "),
-        (OPENING.replace(b": 13", b": 12") % b"json", b"HTTP/1.1 400 "),
-        (b"GET /" + b"x" * 10_000, b"HTTP/1.1 414 "),
-        (b"\0\0\0\x10\n" * 9, b""),
-    ],
-)  # fmt: skip
-async def test_what_is_no_request_for_a_websocket_is_told_so(server: Both, request_bytes: bytes, answer: bytes) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.ws)
-    writer.write(request_bytes)
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        heard = await reader.read()
-    assert heard.startswith(answer)
-    assert b"SessionReady" not in heard
-    writer.transport.abort()
-    await works(server)
-
-
-@pytest.mark.parametrize("server", [{"token": "open sesame"}], indirect=True)
-async def test_the_token_is_said_when_the_session_is_configured_or_comes_with_the_request(server: Both) -> None:
-    async with websocket(server.json) as ws:
-        assert (await ws.tell("ConfigureSessionRequest", request_id=1, token="open sesame"))["request_id"] == 1
-    async with websocket(server.json, additional_headers={"Authorization": "Bearer open sesame"}) as ws:
-        assert (await ws.tell("ConfigureSessionRequest", request_id=1))["type"] == "ConfigureSessionResponse"
-    for headers in ({}, {"Authorization": "Bearer another"}, {"Authorization": "Basic open sesame"}):
-        async with websocket(server.json, additional_headers=headers) as ws:
-            assert (await ws.tell("ConfigureSessionRequest", request_id=1))["code"] == 2003
-            assert await ws.code() == 1008
-    async with websocket(server.json, additional_headers={"Authorization": "Bearer open sesame"}) as ws:
-        assert (await ws.tell("ConfigureSessionRequest", request_id=1, token="wrong"))["code"] == 2003
-
-
 # Clients that fall silent, do not read, or break the rules.
 
 
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("server", [{"frame_seconds": 0.3}], indirect=True)
 @pytest.mark.parametrize("half", [masked(BINARY, bytes(900))[:500], masked(BINARY, b"half", fin=False)])
-async def test_half_a_message_is_not_waited_for_for_ever(server: Both, half: bytes) -> None:
+async def test_half_a_message_is_not_waited_for_for_ever(server: BothServed, half: bytes) -> None:
     async with opened_by_hand(server.ws) as (reader, writer):
         writer.write(half + (masked(PING) if half[0] == BINARY else b""))
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -334,7 +214,7 @@ async def test_half_a_message_is_not_waited_for_for_ever(server: Both, half: byt
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("server", [{"frame_seconds": 0.3}], indirect=True)
 @pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n"])
-async def test_neither_is_a_request(server: Both, begun: bytes) -> None:
+async def test_neither_is_a_request(server: BothServed, begun: bytes) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", server.ws)
     writer.write(begun)
     async with asyncio.timeout(PATIENCE_SECONDS):
@@ -343,7 +223,7 @@ async def test_neither_is_a_request(server: Both, begun: bytes) -> None:
 
 
 @asynccontextmanager
-async def deaf(server: Both, form: bytes, flood: bytes) -> AsyncIterator[socket.socket]:
+async def deaf(server: BothServed, form: bytes, flood: bytes) -> AsyncIterator[socket.socket]:
     """A client that says the same for ever, and never reads, with little room for what it is sent."""
     loop = asyncio.get_running_loop()
     with socket.socket() as made:
@@ -382,13 +262,13 @@ async def _send_for_ever(made: socket.socket, data: bytes) -> None:
     ids=["requests", "requests in json", "nonsense", "pings"],
 )
 async def test_a_client_that_does_not_read_fills_no_memory_and_waits_for_itself_alone(
-    server: Both, form: bytes, flood: bytes
+    server: BothServed, form: bytes, flood: bytes
 ) -> None:
     async with deaf(server, form, flood) as client:
         connection = only(server)
         await until(lambda: connection.behind and not connection.transport.is_reading())
         assert connection.transport.get_write_buffer_size() < HIGH_WATER + 100_000
-        await works(server)
+        await server.works()
         # And it is read again when it reads.
         before = connection.transport.get_write_buffer_size()
         while connection.transport.get_write_buffer_size() >= before:
@@ -397,7 +277,7 @@ async def test_a_client_that_does_not_read_fills_no_memory_and_waits_for_itself_
 
 
 @pytest.mark.parametrize("server", [{"stall_seconds": 0.5}], indirect=True)
-async def test_a_client_that_takes_nothing_is_cut_off(server: Both) -> None:
+async def test_a_client_that_takes_nothing_is_cut_off(server: BothServed) -> None:
     flood = masked(TEXT, b'{"type":"ListModelsRequest","request_id":9}') * 50
     async with deaf(server, b"json", flood):
         connection = only(server)
@@ -417,7 +297,7 @@ async def test_a_client_that_takes_nothing_is_cut_off(server: Both) -> None:
         masked(CLOSE, b"x"),
     ],
 )  # fmt: skip
-async def test_what_breaks_the_rules_of_websockets_ends_the_session(server: Both, wrong: bytes) -> None:
+async def test_what_breaks_the_rules_of_websockets_ends_the_session(server: BothServed, wrong: bytes) -> None:
     async with opened_by_hand(server.ws) as (reader, writer):
         writer.write(masked(BINARY, encode(m.HealthRequest(77))) + wrong)
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -431,7 +311,7 @@ async def test_what_breaks_the_rules_of_websockets_ends_the_session(server: Both
 # The end.
 
 
-async def test_a_client_that_closes_in_a_turn_takes_it_along(server: Both) -> None:
+async def test_a_client_that_closes_in_a_turn_takes_it_along(server: BothServed) -> None:
     async with websocket(server.address) as ws:
         await ws.ask(m.ConfigureSessionRequest(1))
         agent = (await ws.ask(m.CreateAgentRequest(2, echo(), SLOW))).agent_id
@@ -441,7 +321,7 @@ async def test_a_client_that_closes_in_a_turn_takes_it_along(server: Both) -> No
     await until(lambda: not server.server.turns and not server.server.connections)
 
 
-async def test_a_message_and_the_end_may_come_together(server: Both) -> None:
+async def test_a_message_and_the_end_may_come_together(server: BothServed) -> None:
     async with opened_by_hand(server.ws) as (reader, writer):
         writer.write(masked(BINARY, encode(m.HealthRequest(77))) + masked(CLOSE, (1000).to_bytes(2)))
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -450,7 +330,7 @@ async def test_a_message_and_the_end_may_come_together(server: Both) -> None:
         assert heard.endswith(b"\x88\x02\x03\xe8")
 
 
-async def test_a_connection_that_ends_without_a_word_ends_the_session(server: Both) -> None:
+async def test_a_connection_that_ends_without_a_word_ends_the_session(server: BothServed) -> None:
     async with opened_by_hand(server.ws) as (reader, writer):
         writer.write_eof()
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -458,7 +338,7 @@ async def test_a_connection_that_ends_without_a_word_ends_the_session(server: Bo
     await until(lambda: not server.server.connections)
 
 
-async def test_a_server_that_stops_says_that_it_goes_away(server: Both) -> None:
+async def test_a_server_that_stops_says_that_it_goes_away(server: BothServed) -> None:
     async with websocket(server.json) as idle, opened_by_hand(server.ws):
         closing = asyncio.create_task(server.server.close())
         assert (await idle.told())["code"] == 2001
