@@ -102,9 +102,10 @@ def test_numbers_may_come_from_those_who_have_only_some_kinds_of_them() -> None:
     assert isinstance(widest, int)
     for given, taken in ((7, 7), (7.0, 7), ("7", 7), (str(widest), widest), (widest, widest), (2.0**53, 2**53)):
         assert read(type="Ack", request_id=given) == m.Ack(taken)
-    for given in (-1, widest + 1, 7.5, 2.0**60, "-1", "7.0", "", "٧", "0x7", "1" * 21, True, [], {}):
+    wrong_ones: tuple[object, ...] = (-1, widest + 1, 7.5, 2.0**60, "-1", "7.0", "", "٧", "0x7", "1" * 21, True, [], {})
+    for wrong_one in wrong_ones:
         assert "is not a whole number from 0 to 18446744073709551615" in str(
-            wrong(json.dumps({"type": "Ack", "request_id": given}))
+            wrong(json.dumps({"type": "Ack", "request_id": wrong_one}))
         )
     # Only wide numbers need to be texts.
     assert "`max_steps_per_turn`" in str(wrong('{"type":"CreateAgentRequest","max_steps_per_turn":"3"}'))
@@ -118,8 +119,8 @@ def test_a_float_is_what_a_frame_would_make_of_it() -> None:
     for given in (0.15, 1, 1e-46, 3.4028235e38):
         message = read(type="CreateVoiceInputRequest", vad_threshold=given)
         assert message == decode_frame(encode_frame(m.CreateVoiceInputRequest(vad_threshold=given)))
-    for given in (b"3.5e38", b"-3.5e38", b"1e308", b"1" + b"0" * 400, b'"0.5"', b"true"):
-        assert isinstance(wrong(b'{"type":"CreateVoiceInputRequest","vad_threshold":' + given + b"}"), Malformed)
+    for text in (b"3.5e38", b"-3.5e38", b"1e308", b"1" + b"0" * 400, b'"0.5"', b"true"):
+        assert isinstance(wrong(b'{"type":"CreateVoiceInputRequest","vad_threshold":' + text + b"}"), Malformed)
 
 
 def test_sound_is_base64() -> None:
