@@ -170,7 +170,7 @@ class PlainConversation(StreamedConversation):
     async def close(self) -> None:
         if self._closed:
             return
-        self._closed = True
+        self._now_closed()
         if self._stream is not None:
             await self._stream.aclose()
         if self._kept is None:

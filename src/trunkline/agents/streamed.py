@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,12 +13,22 @@ from trunkline.core.events import TurnEnded, UserMessage
 
 
 class StreamedConversation(ABC):
-    """One dialogue. A subclass does the work of a turn, and sets `_closed` when its session closes the journal."""
+    """One dialogue. A subclass does the work of a turn, and calls `_now_closed` when its session closes the journal."""
 
     def __init__(self, request: OpenRequest) -> None:
         self._request = request
         self._stream: TurnStream | None = None
         self._closed = False
+        self._endings: list[Callable[[], object]] = []
+
+    def when_closed(self, then: Callable[[], object]) -> None:
+        """Do something when the conversation is closed."""
+        self._endings.append(then)
+
+    def _now_closed(self) -> None:
+        self._closed = True
+        while self._endings:
+            self._endings.pop()()
 
     @property
     def session_id(self) -> str | None:

@@ -266,7 +266,9 @@ _TRYLL: Schema = {
     "tls_cert": _setting(PATH, "the certificate chain (PEM) for TLS", otherwise="no TLS", flag="--tls-cert"),
     "tls_key": _setting(PATH, "the key of the certificate, if it is in another file", flag="--tls-key"),
     "models_dir": _setting(PATH, "a folder with a `models.json` or GGUF files", flag="--models-dir"),
-    "storage_root": _setting(PATH, "the folder whose files clients may name", otherwise="none", flag="--storage-root"),
+    "storage_root": _setting(
+        PATH, "the folder whose files clients may name, and where memories are", otherwise="none", flag="--storage-root"
+    ),
     "agents": _setting(TEXTS, "agents that clients may use as models", [], otherwise="`echo`", flag="--agent"),
     "workspace": _setting(PATH, "where these agents work", otherwise="the current directory", flag="--workspace"),
     "mode": _setting(

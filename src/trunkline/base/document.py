@@ -87,6 +87,11 @@ class _Source:
         self._json = json
         """The text, if it is JSON: its places are looked for when something is wrong."""
 
+    @property
+    def is_json(self) -> bool:
+        """Whether the document is JSON."""
+        return self._json is not None
+
     def place(self, path: Path) -> Place | None:
         """Where something stands in JSON, found out by reading it again as YAML; None if that cannot be."""
         if self._json is None:
@@ -272,6 +277,11 @@ class Part:
     def is_mapping(self) -> bool:
         """Whether it has members."""
         return isinstance(self._node, YamlTable)
+
+    @property
+    def is_json(self) -> bool:
+        """Whether it is of a JSON document: there, each `place` is found by reading all of it again."""
+        return self._source.is_json
 
     @property
     def is_null(self) -> bool:

@@ -14,6 +14,8 @@ import click
 from trunkline.base.printable import printable_line
 from trunkline.cli.graph_run import command as run_command
 from trunkline.cli.graph_run import complete_graph
+from trunkline.cli.graph_test import command as test_command
+from trunkline.cli.graph_watch import command as watch_command
 from trunkline.cli.trace import refuse_to_replace
 from trunkline.core.faults import Fault
 
@@ -28,17 +30,20 @@ _COLOURS = {"problem": "red", "warning": "yellow", "fine": "green"}
 
 @click.group("graph")
 def command() -> None:
-    """Check, run and draw graph agents that are YAML files, or one of those that come with Trunkline: `npc`, `smith`.
+    """Check, run, test and draw graph agents that are YAML files, or one of those that come along: `npc`, `smith`.
 
     \b
     Examples:
       trunkline graph check shop.yaml
       trunkline graph run npc -m "Who is the mayor?"
+      trunkline graph test shop.yaml
       trunkline graph draw npc -o npc.svg
     """
 
 
 command.add_command(run_command)
+command.add_command(test_command)
+command.add_command(watch_command)
 
 
 @command.command("check", short_help="Report everything that is wrong with a graph.")

@@ -19,7 +19,7 @@ from trunkline.cli.value_completion import models
 from trunkline.core.faults import Fault
 from trunkline.models.catalog_entry import LLM
 
-_ENGINES = ("mock", "local")
+ENGINES = ("mock", "local")
 
 
 def complete_graph(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -36,7 +36,7 @@ def complete_graph(context: click.Context, parameter: click.Parameter, incomplet
 @chat_options.asking
 @click.option(
     "--engine",
-    type=click.Choice(_ENGINES),
+    type=click.Choice(ENGINES),
     default="mock",
     show_default=True,
     help="`mock` needs no model and repeats the message; `local` runs real models, downloaded on first use.",

@@ -126,7 +126,7 @@ def command() -> None:
     "--storage-root",
     metavar="DIR",
     type=click.Path(exists=True, file_okay=False),
-    help="The folder whose files clients may name. Without it they may name none.",
+    help="The folder whose files clients may name, and where memories are. Without it they may name none.",
 )
 @click.option(
     "--agent",

@@ -7,30 +7,20 @@ that it names may do nothing that needs to be allowed. What models use for it is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
+from trunkline.agents.graph.tried_turn import TurnHeard
 from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 from trunkline.core.approvals import Policy
-from trunkline.core.events import (
-    Envelope,
-    Extension,
-    Failed,
-    Progress,
-    TextDelta,
-    ToolJudged,
-    TurnEnded,
-    UserMessage,
-)
+from trunkline.core.events import UserMessage
 from trunkline.core.faults import AgentTimeout
-from trunkline.core.graph.turns import TURN_DIAGNOSTICS
 from trunkline.core.ids import new_id
 from trunkline.core.log import MemoryLog
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
-from trunkline.core.usage import Usage
 from trunkline.exchange.budgets import SessionMeter
 from trunkline.exchange.graph_files import AgentGraph
 from trunkline.exchange.row_writer import Work
@@ -124,6 +114,7 @@ class GraphTries:
             graph.folder,
             mock=True if engine == "mock" else None,
             models_dir=options.pop("models_dir", None),
+            keeps_memories=False,
         )
         session = await Session.open(
             agent,
@@ -134,7 +125,7 @@ class GraphTries:
             redact=Redaction(secrets),
             meter=meter,
         )
-        heard = _TryListener()
+        heard = TurnHeard()
         session.attach(heard)
         self.stop(who)
         self._sessions[who] = session
@@ -144,12 +135,12 @@ class GraphTries:
             async with _counted(meter, heard, person), asyncio.timeout(seconds):
                 await session.at_rest()
         except TimeoutError:
-            heard.failed = str(AgentTimeout(heard.late(seconds)))
+            heard.failed = str(AgentTimeout(_late(heard, seconds)))
         finally:
             if self._sessions.get(who) is session:
                 del self._sessions[who]
             await session.close()
-        return await asyncio.to_thread(heard.turn, file)
+        return await asyncio.to_thread(_turn, heard, file)
 
     def stop(self, who: str) -> bool:
         """Stop the one that is under way; whether there was one."""
@@ -160,7 +151,7 @@ class GraphTries:
 
 
 @asynccontextmanager
-async def _counted(meter: SessionMeter | None, heard: _TryListener, person: str) -> AsyncIterator[None]:
+async def _counted(meter: SessionMeter | None, heard: TurnHeard, person: str) -> AsyncIterator[None]:
     """Count the turn of the block, however it ends."""
     if meter is None:
         yield
@@ -181,59 +172,24 @@ async def _counted(meter: SessionMeter | None, heard: _TryListener, person: str)
         await asyncio.shield(count())
 
 
-class _TryListener:
-    """A sink that keeps what a turn was."""
+def _late(heard: TurnHeard, seconds: float) -> str:
+    """What is told of a turn that took longer."""
+    last = f" The last that was heard: {heard.progress}." if heard.progress else ""
+    return f"The turn took longer than {seconds:g} s and was stopped.{last}"
 
-    congested = False
-    #: All tools of the graph are allowed: nobody is asked about one.
-    sees_judged = True
 
-    def __init__(self) -> None:
-        self.failed = ""
-        self.usage: Usage | None = None
-        """What it used, as far as the agent says so."""
-        self._outcome = ""
-        self._answer: list[str] = []
-        self._tools: list[TriedTool] = []
-        self._diagnostics: Mapping[str, Any] = {"nodes": []}
-        self._progress = ""
+def _turn(heard: TurnHeard, file: GraphFile) -> TriedTurn:
+    """All of it, with its picture."""
+    from trunkline.agents.graph.drawing import recorded, svg
 
-    def show(self, envelopes: Sequence[Envelope]) -> None:
-        for envelope in envelopes:
-            match envelope.event:
-                case TextDelta(text=text):
-                    self._answer.append(text)
-                case ToolJudged(name=name, args=arguments):
-                    self._tools.append(TriedTool(name, arguments))
-                case Extension(kind=kind, data=data) if kind == TURN_DIAGNOSTICS:
-                    self._diagnostics = data
-                case Progress(message=text):
-                    self._progress = text
-                case Failed(message=message):
-                    self.failed = self.failed or message
-                case TurnEnded(outcome=outcome, usage=usage):
-                    self._outcome, self.usage = outcome, usage
-
-    async def drain(self) -> None:
-        """It is never behind."""
-
-    def late(self, seconds: float) -> str:
-        """What is told of a turn that took longer."""
-        last = f" The last that was heard: {self._progress}." if self._progress else ""
-        return f"The turn took longer than {seconds:g} s and was stopped.{last}"
-
-    def turn(self, file: GraphFile) -> TriedTurn:
-        """All of it, with its picture."""
-        from trunkline.agents.graph.drawing import recorded, svg
-
-        found = recorded.read(dict(self._diagnostics))
-        return TriedTurn(
-            "error" if self.failed else self._outcome,
-            "".join(self._answer),
-            self.failed,
-            found.wall_ms,
-            found.tokens,
-            tuple(TriedStep(each.name, each.type, each.exit, each.ms, recorded.decision(each)) for each in found.steps),
-            tuple(self._tools),
-            svg.draw(file.graph, turn=found, page=False) if found.steps else "",
-        )
+    found = recorded.read(dict(heard.diagnostics or {"nodes": []}))
+    return TriedTurn(
+        "error" if heard.failed else heard.outcome,
+        heard.text,
+        heard.failed,
+        found.wall_ms,
+        found.tokens,
+        tuple(TriedStep(each.name, each.type, each.exit, each.ms, recorded.decision(each)) for each in found.steps),
+        tuple(TriedTool(name, arguments) for name, arguments in heard.tools),
+        svg.draw(file.graph, turn=found, page=False) if found.steps else "",
+    )

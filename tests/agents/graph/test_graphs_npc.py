@@ -11,6 +11,7 @@ from tests.models.test_embedding_onnx import onnx_path
 from tests.support.invoked import invoke
 from tests.support.local_model import SHARED_CACHE, TIMEOUT_SECONDS, model_path
 from trunkline.cli.graph_run import command
+from trunkline.cli.graph_test import command as holding_tests
 
 
 def turn(message: str, *options: str) -> dict[str, Any]:
@@ -55,3 +56,17 @@ def test_with_real_models_she_is_berta_and_tells_what_she_knows(
     onnx_path()
     monkeypatch.setenv("TRUNKLINE_CACHE", SHARED_CACHE)
     assert words in turn(message, "--engine", "local")["answer"]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(TIMEOUT_SECONDS)
+@pytest.mark.parametrize("arguments", [("npc",), ("smith", "--model", "smollm2-135m")], ids=lambda given: given[0])
+def test_with_real_models_the_graphs_that_come_along_pass_their_tests(
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model_path()
+    onnx_path()
+    monkeypatch.setenv("TRUNKLINE_CACHE", SHARED_CACHE)
+    result = invoke(holding_tests, *arguments)
+    assert result.exit_code == 0, result.stdout
+    assert result.stdout.count("passed   ") >= 3

@@ -248,6 +248,57 @@ nodes:
     assert "Did you mean `refusals`?" in report.warnings[1].text
 
 
+def test_memories_that_are_not_there_or_not_used_are_warnings(tmp_path: Path) -> None:
+    text = """start: a
+memories:
+  player: {embedding_model: m, file: player.jsonl}
+  unused: {embedding_model: m, file: unused.jsonl}
+nodes:
+  a: {type: Retrieve, embedded_string_storage: player, found: b, not_found: b}
+  b: {type: Remember, memory: plaier, default: c}
+  c: {type: Remember, memory: player}
+"""
+    report = examined(tmp_path, text)
+    assert [(each.line, each.node, each.key) for each in report.warnings] == [
+        (4, "", "memories.unused"),
+        (7, "b", "memory"),
+    ]
+    assert "Did you mean `player`?" in report.warnings[1].text
+    assert not list(tmp_path.glob("*.jsonl"))
+
+
+def test_a_memory_that_a_node_or_a_file_makes_impossible_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "player.jsonl").write_text("mine\n")
+    text = """start: a
+default_model: mock
+memories: {player: {embedding_model: m, file: player.jsonl}}
+knowledge: {lore: {embedding_model: m, strings: [x]}}
+nodes:
+  a: {type: Remember, memory: lore}
+"""
+    report = examined(tmp_path, text)
+    assert [(each.line, each.key) for each in report.problems] == [(3, "memories.player.file"), (6, "memory")]
+
+
+def test_a_model_that_is_asked_to_remember_before_the_answer_is_a_warning(tmp_path: Path) -> None:
+    text = """start: a
+default_model: mock
+memories: {player: {embedding_model: m, file: player.jsonl}}
+nodes:
+  a: {type: Remember, memory: player, system_prompt: x, default: b}
+  b: {type: Generate, default: c}
+  c: {type: Remember, memory: player, system_prompt: x}
+"""
+    (warning,) = examined(tmp_path, text).warnings
+    assert (warning.node, "before `b` answers" in warning.text) == ("a", True)
+
+
+def test_tests_are_checked_with_the_rest(tmp_path: Path) -> None:
+    text = "start: a\nnodes:\n  a: {type: Instruction}\ntests: [{name: x, turns: [{say: x, expect: {path: [b]}}]}]\n"
+    (problem,) = examined(tmp_path, text).problems
+    assert (problem.line, problem.key) == (4, "tests.0.turns.0.expect.path.0")
+
+
 def test_a_text_that_is_in_no_file_is_examined_as_one_that_is(tmp_path: Path) -> None:
     text = "start: a\nstorages: {lines: lines.txt}\nnodes:\n  a: {type: CannedResponse, string_storage: lines}\n"
     (wrong,) = examine_data(text.encode(), "new.yaml", str(tmp_path)).problems

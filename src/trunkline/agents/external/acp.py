@@ -207,7 +207,7 @@ class AcpConversation(StreamedConversation):
 
     async def close(self) -> None:
         await self.cancel()
-        self._closed = True
+        self._now_closed()
         if self._settling is not None:
             self._settling.cancel()
         await self._line.close(self._agent.timing.close)

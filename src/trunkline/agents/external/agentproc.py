@@ -153,7 +153,7 @@ class AgentProcConversation(StreamedConversation):
                 await self._running.over.wait()
         finally:
             # Also if nobody waited for that: whatever ends later must not write to a journal that is closed.
-            self._closed = True
+            self._now_closed()
 
     async def _work(self, message: UserMessage, tell: TurnStream) -> TurnEnded:
         if self._running is not None:

@@ -190,10 +190,12 @@ class TryllConversation(ServerConversation):
         self._diagnostics = bool((request.options or {}).get("diagnostics"))
         self._model = model
         self._graph = graph
-        self._to_bring: list[StringStorageDescription | EmbeddedStorageDescription] = []
+        self._changed: GraphFile | None = None
+        """What takes the place of the graph with the next message."""
+        self._to_bring: list[StringStorageDescription | EmbeddedStorageDescription] = _storages(file)
         """Storages of the graph that the session has not got yet. They outlive the agent that they were made for."""
-        if file is not None:
-            self._to_bring += [*file.storages, *file.knowledge]
+        self._brought: list[StringStorageDescription | EmbeddedStorageDescription] = []
+        """Those that it has got."""
         self._agent: RemoteAgent | None = None
         self._stale: list[RemoteAgent] = []
         """Agents of models that were given up, to be taken leave of."""
@@ -225,6 +227,28 @@ class TryllConversation(ServerConversation):
             self._agent = None
             self._restored = tuple(exchanges(self._request.journal.records))
 
+    def renew(self, file: GraphFile) -> None:
+        """Go on with another graph, from the next message on: an agent of it is made, and told what was said. If it
+        cannot be made, the one before goes on."""
+        self._changed = file
+
+    async def _renewed(self, before: RemoteAgent, file: GraphFile, tell: TurnStream) -> RemoteAgent:
+        known = self._file, self._graph, self._model
+        if self._file is not None and self._model == self._file.default_model:
+            self._model = file.default_model
+        self._file, self._graph = file, file.graph
+        self._to_bring = [each for each in _storages(file) if each not in self._brought]
+        self._restored = tuple(exchanges(self._request.journal.records))
+        try:
+            agent = await self._made(tell)
+        except TryllError as error:
+            self._file, self._graph, self._model = known
+            self._to_bring = []
+            await tell.say(Notice(f"The server cannot use the changed graph, and the one before goes on. {error}"))
+            return before
+        await before.destroy()
+        return agent
+
     async def _leave(self) -> None:
         await self._tryll.close()
 
@@ -232,7 +256,13 @@ class TryllConversation(ServerConversation):
         await self._read_no_files(message, tell)
         try:
             if self._agent is None:
+                if self._changed is not None:
+                    self._file, self._graph, self._changed = self._changed, self._changed.graph, None
+                    self._to_bring = _storages(self._file)
                 self._agent = await self._made(tell)
+            elif self._changed is not None:
+                changed, self._changed = self._changed, None
+                self._agent = await self._renewed(self._agent, changed, tell)
             turn = await self._answered(self._agent, message, tell)
         except TryllError as error:
             await tell.say(Failed(_kind(error.code), str(error), error.code == _BUSY))
@@ -325,6 +355,8 @@ class TryllConversation(ServerConversation):
                     raise
                 await self._tryll.bring(storage, progress=show)
             del self._to_bring[0]
+            same = (type(storage), storage.name)
+            self._brought = [each for each in self._brought if (type(each), each.name) != same] + [storage]
 
     async def _chosen(self, show: Any) -> str:
         """The model that answers. One that the server lists and has not got is fetched.
@@ -345,6 +377,10 @@ class TryllConversation(ServerConversation):
             if model.name in needed and is_missing(model):
                 await self._tryll.ensure_model(model.name, show, load=False)
         return name
+
+
+def _storages(file: GraphFile | None) -> list[StringStorageDescription | EmbeddedStorageDescription]:
+    return [] if file is None else [*file.storages, *file.knowledge]
 
 
 def plain(instructions: str | None) -> GraphDescription:

@@ -60,7 +60,7 @@ class ServerConversation(StreamedConversation):
             await self._leave()
         finally:
             # What ends later must not write to a journal that is closed.
-            self._closed = True
+            self._now_closed()
 
     @abstractmethod
     async def _use(self, model: str) -> None:

@@ -22,7 +22,7 @@ from trunkline.agents.graph.dialog import Dialog
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.loop_budget import of_loop
 from trunkline.agents.graph.nodes import Node
-from trunkline.agents.graph.params import check_unchanged, check_values
+from trunkline.agents.graph.params import check_unchanged, check_values, models_of
 from trunkline.agents.graph.plan import make_nodes
 from trunkline.agents.graph.turn import ApproveCall, Delta, GraphTurn, TurnEvent
 from trunkline.core.faults import AgentBusy, BadParameter, Fault, NodeFailed, TooManySteps, UnknownNode
@@ -79,8 +79,7 @@ class GraphAgent:
 
     def models(self) -> tuple[str, ...]:
         """The language models that the graph names, each once."""
-        needed = (getattr(node.params, "model_name", "") or self._default_model for node in self._nodes.values()
-                  if hasattr(node.params, "model_name"))  # fmt: skip
+        needed = (name for node in self._nodes.values() for name in models_of(node.params, self._default_model))
         return tuple(dict.fromkeys(needed))
 
     async def open(self) -> None:

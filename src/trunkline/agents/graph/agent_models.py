@@ -18,12 +18,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from trunkline.agents import registry
 from trunkline.agents.graph.agent_engine import AgentLanguage, GraphClient, SessionAgents
+from trunkline.agents.graph.params import models_of
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import Agent
 from trunkline.core.approvals import Policy
 from trunkline.core.events import UserMessage
 from trunkline.core.faults import AgentBusy, ConfigError, GraphError, ModelError, NoEmbeddingModel, NoLanguageModel
-from trunkline.core.graph.description import ClassifyIntentLLMParams, GraphDescription, ToolCallParams
+from trunkline.core.graph.description import (
+    ClassifyIntentLLMParams,
+    DirectorParams,
+    GraphDescription,
+    RememberParams,
+    ToolCallParams,
+)
 from trunkline.core.graph.hosting import Progress
 from trunkline.core.graph.models import ModelInfo
 from trunkline.core.graph.ordinals import ModelStatus
@@ -54,7 +61,12 @@ MAX_CONVERSATIONS = 256
 MAX_SESSION_CONVERSATIONS = 32
 
 #: Nodes that need more of a model than its words, and what that is.
-_UNFIT = {ToolCallParams: "held to the form of a call", ClassifyIntentLLMParams: "asked for probabilities"}
+_UNFIT = {
+    ToolCallParams: "held to the form of a call",
+    ClassifyIntentLLMParams: "asked for probabilities",
+    RememberParams: "asked without that becoming part of its conversation",
+    DirectorParams: "several characters",
+}
 
 
 def offered(
@@ -116,8 +128,7 @@ def nobody_asked() -> Policy:
 
 def wanted(graph: GraphDescription, default_model: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The agents that a graph names in the place of models, and the models that answer in it, each once."""
-    named = (getattr(node.params, "model_name", None) or default_model for node in graph.nodes
-             if hasattr(node.params, "model_name"))  # fmt: skip
+    named = (name for node in graph.nodes if node.params is not None for name in models_of(node.params, default_model))
     names = tuple(dict.fromkeys(filter(None, named)))
     agents = tuple(name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX))
     return agents, tuple(name for name in names if not name.startswith(PREFIX))
@@ -131,11 +142,13 @@ def check_nodes(graph: GraphDescription, default_model: str) -> None:
     """
     for node in graph.nodes:
         needed = _UNFIT.get(type(node.params))  # type: ignore[arg-type]  # other kinds need nothing
-        model = getattr(node.params, "model_name", None) or default_model
-        if needed is not None and model.startswith(PREFIX):
-            raise GraphError(
-                f"The node `{node.name}` cannot use `{model}`: an agent cannot be {needed}, and only answers."
-            )
+        if needed is None or node.params is None:
+            continue
+        for model in models_of(node.params, default_model):
+            if model.startswith(PREFIX):
+                raise GraphError(
+                    f"The node `{node.name}` cannot use `{model}`: an agent cannot be {needed}, and only answers."
+                )
 
 
 class SharedAgents(Protocol):

@@ -21,6 +21,7 @@ from trunkline.agents.graph.diagnostics import by_kind
 from trunkline.agents.graph.hosting import LocalGraphHost, SessionHost
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.agents.graph.recorded import JOURNAL_KEY, usage_of
+from trunkline.agents.graph.stream_listener import StreamListener
 from trunkline.agents.graph.vectors import VectorStore
 from trunkline.agents.graph.yaml_graph import GraphFile
 from trunkline.agents.journal_notes import exchanges
@@ -31,13 +32,11 @@ from trunkline.base.extras import lacking
 from trunkline.core.agent import AddHistory, Approve, Capabilities, Change, Decision, Deny, OpenRequest, SetOptions
 from trunkline.core.approvals import Decisions
 from trunkline.core.events import (
-    Audio,
     Category,
     Extension,
     Failed,
     Notice,
     Progress,
-    TextDelta,
     ToolCancelled,
     ToolFinished,
     ToolRequested,
@@ -49,8 +48,7 @@ from trunkline.core.faults import Fault, ModelError, Unsupported
 from trunkline.core.graph.description import GenerateAndSpeakParams, SpeakParams
 from trunkline.core.graph.hosting import HostSettings
 from trunkline.core.graph.ordinals import InferenceEngine, TurnStatus
-from trunkline.core.graph.speech import TtsMark
-from trunkline.core.graph.turns import TURN_DIAGNOSTICS, DescribeError, node_event
+from trunkline.core.graph.turns import TURN_DIAGNOSTICS, DescribeError
 from trunkline.core.turns import DENIED
 from trunkline.models.catalog_entry import LLM, SPEAKS
 from trunkline.models.tool_calls import Call
@@ -81,6 +79,7 @@ class GraphFileAgent:
         mock: bool | None = None,
         describe: DescribeError = by_kind,
         models_dir: str | None = None,
+        keeps_memories: bool = True,
     ) -> None:
         """
         Args:
@@ -88,8 +87,10 @@ class GraphFileAgent:
             mock: whether all of it runs on the engine that needs no weights. Without it, the model's name decides.
             describe: gives what the diagnostics of a turn tell of a fault.
             models_dir: a folder with more models, as a `ModelPool` takes it.
+            keeps_memories: whether what is remembered is there for later conversations.
         """
         self.name = name
+        self._keeps_memories = keeps_memories
         self._describe = describe
         self._mock = mock
         self._models_dir = models_dir
@@ -98,7 +99,8 @@ class GraphFileAgent:
         #: Nothing runs unasked: tools are only ever asked for.
         self.capabilities = Capabilities(approval=True, resume=True, voice=speaks)
         self._folder = folder
-        self._hosts: dict[str, tuple[LocalGraphHost, list[SessionHost]]] = {}
+        self._hosts: dict[tuple[str, ...], tuple[LocalGraphHost, list[SessionHost]]] = {}
+        """By the model that was chosen, and the agents that the graph names."""
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -162,11 +164,15 @@ class GraphFileAgent:
             ConfigError: the graph names what is not there, or not for it to name.
             ModelError: it needs a model that there is not, or that nothing here runs.
         """
-        found = self._hosts.get(chosen)
+        agents, _ = wanted(self.file.graph, chosen or self.file.default_model)
+        found = self._hosts.get(key := (chosen, *agents))
         if found is None:
             models = self.models_with(chosen, workspace)
             vectors = VectorStore(os.path.join(paths.cache_dir(), "tryll-vectors"))
-            found = self._hosts[chosen] = (LocalGraphHost(models, self._folder, vectors), [])
+            found = self._hosts[key] = (
+                LocalGraphHost(models, self._folder, vectors, keeps_memories=self._keeps_memories),
+                [],
+            )
         host, sessions = found
         session = host.open_session(self._describe)
         sessions.append(session)
@@ -210,13 +216,13 @@ class GraphFileAgent:
         known = pool.named(SPEAKS)
         pool.check(*answering, *filter(None, finding), *(name for name in speaking if name in known))
 
-    async def leave(self, chosen: str, session: SessionHost) -> None:
-        """Give a session back. The last takes the models along."""
+    async def leave(self, session: SessionHost) -> None:
+        """Give a session back. The last of a host takes the models along."""
         session.close()
-        host, sessions = self._hosts[chosen]
+        key, (host, sessions) = next(each for each in self._hosts.items() if session in each[1][1])
         sessions.remove(session)
         if not sessions:
-            del self._hosts[chosen]
+            del self._hosts[key]
             await host.close()
 
 
@@ -236,8 +242,10 @@ class GraphConversation(StreamedConversation):
         self._agent: GraphAgent | None = None
         self._decisions = Decisions()
         self._calls = 0
-        self._entered = ""
-        """The model with which the session was entered."""
+        self._file = owner.file
+        """What the agent was made of, or last could not be."""
+        self._left: list[SessionHost] = []
+        """Sessions that are of no more use, to be given back."""
         self._told = [*([request.instructions] if request.instructions else []), *request.history]
         self._before = [(text, _REMEMBERED) for text in self._told]
         if request.resumed:
@@ -278,6 +286,7 @@ class GraphConversation(StreamedConversation):
         if self._agent is not None:
             self._agent.close()
             self._agent = None
+            self._put_aside()
             self._before = [(text, _REMEMBERED) for text in self._told]
             self._before += exchanges(self._request.journal.records, JOURNAL_KEY)
 
@@ -286,19 +295,27 @@ class GraphConversation(StreamedConversation):
         if self._stream is not None:
             await self._stream.finished(CLOSE_SECONDS)
         # What ends later must not write to a journal that is closed.
-        self._closed = True
+        self._now_closed()
         if self._agent is not None:
             self._agent.close()
+        self._put_aside()
+        await self._give_back()
+
+    def _put_aside(self) -> None:
         if self._session is not None:
-            session, self._session = self._session, None
-            await self._owner.leave(self._entered, session)
+            self._left.append(self._session)
+            self._session = None
+
+    async def _give_back(self) -> None:
+        while self._left:
+            await self._owner.leave(self._left.pop())
 
     # A turn.
 
     async def _work(self, message: UserMessage, tell: TurnStream) -> TurnEnded:
         for file in message.files:
             await tell.say(Notice(f"Graphs do not read files: `{file}` was ignored."))
-        heard = _Heard(tell)
+        heard = StreamListener(tell)
         try:
             agent = await self._made(tell)
             ending = await agent.turn(message.text, heard, partial(self._approved, tell))
@@ -320,41 +337,58 @@ class GraphConversation(StreamedConversation):
         return TurnEnded("cancelled" if ending.status == TurnStatus.CANCELLED else "success", tell.usage)
 
     async def _made(self, tell: TurnStream) -> GraphAgent:
-        """The agent, with all that it needs.
+        """The agent, with all that it needs. If the file is another one since, so is the agent, and it knows what was
+        said; where that cannot be had, the one before goes on.
 
         Raises:
             Fault: it cannot be made.
         """
-        if self._agent is not None:
+        file = self._owner.file
+        if self._agent is not None and file is self._file:
             return self._agent
+        # What the turn before could not finish, with storages that are half there; or another model's.
+        await self._give_back()
+        before = self._agent
+        try:
+            session = self._owner.enter(self._chosen, self._request.workspace)
+            self._left.append(session)
+            agent = await self._of(file, session, tell)
+        except Fault as fault:
+            if before is None:
+                raise
+            self._file = file
+            await tell.say(Notice(f"The changed graph cannot be used, and the one before goes on. {fault}"))
+            return before
+        self._left.remove(session)
+        agent.restore(self._before if before is None else before.history())
+        self._before = []
+        if before is not None:
+            before.close()
+            self._put_aside()
+        self._agent, self._session, self._file = agent, session, file
+        await self._give_back()
+        return agent
+
+    async def _of(self, file: GraphFile, session: SessionHost, tell: TurnStream) -> GraphAgent:
+        """An agent of a file. Raises as `_made`."""
 
         def progress(name: str, done: int, total: int) -> None:
             share = f"{100 * done // total} %" if total else f"{done} bytes"
             tell.say_now(Progress(f"{name}: {share}"))
 
-        if self._session is not None:
-            # What the turn before could not finish, with storages that are half there; or another model's.
-            stale, self._session = self._session, None
-            await self._owner.leave(self._entered, stale)
-        session = self._session = self._owner.enter(self._chosen, self._request.workspace)
-        self._entered = self._chosen
+        self._model = self._chosen or file.default_model
         session.configure(_settings(mock=self._owner.runs_mock(self._model)))
-        file = self._owner.file
         for strings in file.storages:
             await session.create_strings(strings)
         for records in file.knowledge:
             await session.create_embedded(records, progress)
-        agent = await session.create_agent(
+        return await session.create_agent(
             file.graph,
             progress,
             default_model=self._model,
             diagnostics=self._diagnostics,
             max_steps=file.max_steps,
         )
-        agent.restore(self._before)
-        self._before = []
-        self._agent = agent
-        return agent
 
     async def _approved(self, tell: TurnStream, call: Call, description: str) -> bool:
         """Whether a tool may be called. Who is told of the call carries it out: nobody here does."""
@@ -370,39 +404,6 @@ class GraphConversation(StreamedConversation):
         await tell.say(ToolStarted(call_id, call.name))
         await tell.say(ToolFinished(call_id, call.name, "success", "The call was passed on to the client."))
         return True
-
-
-class _Heard:
-    """A `Listener` that tells a turn's stream."""
-
-    def __init__(self, tell: TurnStream) -> None:
-        self._tell = tell
-        self.text = ""
-        """All that was told so far."""
-
-    @property
-    def full(self) -> bool:
-        return self._tell.full
-
-    async def room(self) -> None:
-        await self._tell.room()
-
-    def delta(self, text: str) -> None:
-        if text:
-            self.text += text
-            self._tell.say_now(TextDelta(text))
-
-    def whole(self, text: str, final: bool) -> None:
-        self.delta(text[len(self.text) :])
-
-    def audio(self, pcm: bytes, sample_rate: int) -> None:
-        self._tell.say_now(Audio(pcm, sample_rate))
-
-    def timing(self, marks: tuple[TtsMark, ...]) -> None:
-        """Other wires have no word for it."""
-
-    def event(self, node: str, type: str, pairs: tuple[tuple[str, str], ...]) -> None:
-        self._tell.say_now(node_event(node, type, pairs))
 
 
 async def _failed(fault: Fault, tell: TurnStream) -> TurnEnded:

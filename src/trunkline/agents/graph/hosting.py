@@ -98,6 +98,8 @@ class SessionHost:
         files: StorageFiles,
         describe: DescribeError,
         records: ConversationRecords | None = None,
+        *,
+        keeps_memories: bool = True,
     ) -> None:
         self._models = models
         self._records = records
@@ -106,7 +108,7 @@ class SessionHost:
         self._patterns = PatternBook(aside)
         self._voices = voices if voices is not None else VoicePool(models)
         self._storage_root = storage_root
-        self._shelf = Shelf(storage_root, vectors, files)
+        self._shelf = Shelf(storage_root, vectors, files, keeps_memories=keeps_memories)
         self._settings = HostSettings()
 
     def configure(self, settings: HostSettings) -> None:
@@ -243,7 +245,7 @@ class LocalGraphHost:
     """A `GraphHost` over a pool.
 
     `storage_root` is the folder that clients may name files of; None for no files. `records` keep what is said, if they
-    are there.
+    are there. Unless it `keeps_memories`, those of a session begin empty and end with it.
     """
 
     def __init__(
@@ -253,8 +255,11 @@ class LocalGraphHost:
         vectors: VectorStore | None = None,
         voices: Voices | None = None,
         records: ConversationRecords | None = None,
+        *,
+        keeps_memories: bool = True,
     ) -> None:
         self.models = pool
+        self._keeps_memories = keeps_memories
         self._records = records
         self._voices = voices
         self._storage_root = storage_root
@@ -266,7 +271,15 @@ class LocalGraphHost:
         """Begin a session, with a shelf of its own; see `GraphHost`."""
         aside = PatternThread(self._pattern_threads)
         return SessionHost(
-            self.models, self._storage_root, self._vectors, self._voices, aside, self._files, describe, self._records
+            self.models,
+            self._storage_root,
+            self._vectors,
+            self._voices,
+            aside,
+            self._files,
+            describe,
+            self._records,
+            keeps_memories=self._keeps_memories,
         )
 
     async def close(self) -> None:

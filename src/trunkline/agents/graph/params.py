@@ -14,6 +14,7 @@ from trunkline.base.values import Value
 from trunkline.core.faults import BadParameter, FixedParameter
 from trunkline.core.graph import description as d
 from trunkline.core.graph.description import NodeParams, SamplingOverrides
+from trunkline.core.graph.ordinals import DirectorStrategy
 
 
 class NodeRules(Value):
@@ -25,9 +26,12 @@ class NodeRules(Value):
     structural: tuple[str, ...] = ()
     """Fields that cannot change, beside the exits."""
     ranges: Mapping[str, tuple[float, float]] = MappingProxyType({})
-    needs_model: bool = False
 
 
+#: Entries of a memory: at each one that comes, all of them are copied.
+MAX_ENTRIES = 2000
+#: Lines of one scene: as many as an agent's turn may run nodes.
+MAX_LINES = 64
 _UNIT = (0.0, 1.0)
 _PLACEMENTS = (0, 4)
 _MAX_INT = (1 << 31) - 1
@@ -36,9 +40,7 @@ _MANY = 10**20
 _MANNER = {"speaker_id": (0, _MAX_INT), "speed": (0.1, 3.0), "min_sentence_chars": (1, _MAX_INT)}
 
 RULES: dict[type[NodeParams], NodeRules] = {
-    d.GenerateParams: NodeRules(
-        "Generate", ("default",), ("model_name",), {"placement": _PLACEMENTS}, needs_model=True
-    ),
+    d.GenerateParams: NodeRules("Generate", ("default",), ("model_name",), {"placement": _PLACEMENTS}),
     d.HumanMessageGuardrailParams: NodeRules(
         "HumanMessageGuardrail", ("triggered", "not_triggered"), ("inline_strings",)
     ),
@@ -50,7 +52,6 @@ RULES: dict[type[NodeParams], NodeRules] = {
         ("tool_called", "no_tool_called"),
         ("model_name", "tool_call_format", "tools"),
         {"max_calls": (1, 16)},
-        needs_model=True,
     ),
     d.RetrieveParams: NodeRules(
         "Retrieve",
@@ -70,7 +71,6 @@ RULES: dict[type[NodeParams], NodeRules] = {
         ("found", "not_found"),
         ("model_name", "intents_ids", "intents_prompt"),
         {"history_turns": (0, 64), "threshold": _UNIT, "margin": _UNIT},
-        needs_model=True,
     ),
     d.IntentToInstructionParams: NodeRules("IntentToInstruction", ("default",), ("inline_keys", "inline_strings")),
     d.GenerateAndSpeakParams: NodeRules(
@@ -78,9 +78,20 @@ RULES: dict[type[NodeParams], NodeRules] = {
         ("default",),
         ("model_name", "tts_model_name"),
         {"placement": _PLACEMENTS, **_MANNER},
-        needs_model=True,
     ),
     d.SpeakParams: NodeRules("Speak", ("default",), ("tts_model_name",), _MANNER),
+    d.RememberParams: NodeRules(
+        "Remember",
+        ("default",),
+        ("memory", "model_name"),
+        {"max_entries": (1, MAX_ENTRIES), "min_chars": (0, _MAX_INT), "threshold": _UNIT},
+    ),
+    d.DirectorParams: NodeRules(
+        "Director",
+        ("default",),
+        ("model_name", "characters"),
+        {"strategy": (0, 1), "max_lines": (1, MAX_LINES), "max_tokens": (1, 1 << 20)},
+    ),
 }
 
 #: What the fields of `sampling` may be. A penalty has no limits of its own; these are far outside of what makes sense.
@@ -105,6 +116,24 @@ def rules_of(params: NodeParams) -> NodeRules:
 def exits_of(params: NodeParams) -> dict[str, str]:
     """Where each exit leads; "" is the end."""
     return {name: getattr(params, f"{name}_exit") or "" for name in rules_of(params).exits}
+
+
+def models_of(params: NodeParams, default_model: str) -> tuple[str, ...]:
+    """The language models that a node with these parameters asks, each once; "" for one that nobody names."""
+    if isinstance(params, d.RememberParams) and not asks_to_remember(params):
+        return ()
+    if not hasattr(params, "model_name"):
+        return ()
+    own = params.model_name or default_model
+    if not isinstance(params, d.DirectorParams):
+        return (own,)
+    chooses = (own,) if params.strategy == DirectorStrategy.MODEL else ()
+    return tuple(dict.fromkeys((*chooses, *(each.model_name or own for each in params.characters))))
+
+
+def asks_to_remember(params: d.RememberParams) -> bool:
+    """Whether a model writes down what is remembered."""
+    return bool(params.model_name or params.system_prompt)
 
 
 def check_values(node: str, params: NodeParams) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trunkline.agents.graph.nodes import NODES, Node
-from trunkline.agents.graph.params import RULES, check_values
+from trunkline.agents.graph.params import RULES, check_values, models_of
 from trunkline.core.faults import BadExit, GraphError
 from trunkline.core.graph.description import GraphDescription, NodeDescription
 
@@ -63,6 +63,6 @@ def make_node(number: int, description: NodeDescription, default_model: str) -> 
         raise GraphError(f"The node `{name}` has no parameters.")
     if type(params) not in RULES:
         raise GraphError(f"The node `{name}` is of an unknown kind.")
-    if RULES[type(params)].needs_model and not (getattr(params, "model_name", None) or default_model):
+    if "" in models_of(params, default_model):
         raise GraphError(f"The node `{name}` has no model, and the agent has no default model.")
     return NODES[type(params)](description, params)

@@ -11,6 +11,8 @@ from typing import Any
 
 from trunkline.agents.graph import confined, embedded
 from trunkline.agents.graph.embedded import EmbeddedStorage, EngineOf
+from trunkline.agents.graph.memories import AgentMemory, MemoryStorage
+from trunkline.agents.graph.memory_file import MemoryFile
 from trunkline.agents.graph.shelf_files import StorageFiles
 from trunkline.agents.graph.storages import StringStorage
 from trunkline.agents.graph.vectors import Progress, VectorStore
@@ -28,6 +30,8 @@ from trunkline.core.graph.hosting import EmbeddedStorageDescription, StringStora
 
 #: Storages of each sort in one session.
 MAX_STORAGES = 4096
+#: Memories of one session: unlike what else is in files, they are not shared by all who have the same in theirs.
+MAX_MEMORIES = 64
 #: Characters of a name.
 MAX_NAME = 256
 #: Names that begin like this are ours.
@@ -40,10 +44,19 @@ _EMBEDDED: _Kinds = (BadEmbeddedName, EmbeddedExists, EmbeddingError)
 
 class Shelf:
     """Storages by name and by path. `root` is the storage folder; without one there are no files. Vectors, and what was
-    read of files, are shared with other shelves."""
+    read of files, are shared with other shelves. Unless it `keeps_memories`, each begins empty, and no file is written.
+    """
 
-    def __init__(self, root: str | None, vectors: VectorStore | None = None, files: StorageFiles | None = None) -> None:
+    def __init__(
+        self,
+        root: str | None,
+        vectors: VectorStore | None = None,
+        files: StorageFiles | None = None,
+        *,
+        keeps_memories: bool = True,
+    ) -> None:
         self.root = root
+        self._keeps_memories = keeps_memories
         self._vectors = vectors if vectors is not None else VectorStore()
         self._files = files if files is not None else StorageFiles()
         self._strings: dict[str, StringStorage] = {}
@@ -106,11 +119,16 @@ class Shelf:
         """
         name, path = described.name, described.config_path
         self._check_name(name, self._embedded, _EMBEDDED)
-        if [bool(path), bool(described.strings), bool(described.records_json)].count(True) != 1:
+        given = (path, described.strings, described.records_json, described.memory_path)
+        if list(map(bool, given)).count(True) != 1:
             raise EmbeddingError(
-                f"The embedded storage `{name}` needs either strings, or records, or a file that describes it."
+                f"The embedded storage `{name}` needs either strings, or records, or a file that describes it, or that "
+                "of a memory."
             )
-        if path:
+        made: EmbeddedStorage
+        if described.memory_path:
+            made = await self._memory(described, engine_of)
+        elif path:
             made = await self._embedded_from_file(name, path, engine_of, progress)
         else:
             self._check_not_a_file(name)
@@ -125,6 +143,22 @@ class Shelf:
         self._check_name(name, self._embedded, _EMBEDDED)
         self._embedded[name] = made
         return made
+
+    async def _memory(self, described: EmbeddedStorageDescription, engine_of: EngineOf) -> MemoryStorage:
+        name, model = described.name, described.embedding_model
+        self._check_not_a_file(name)
+        if not model:
+            raise EmbeddingError(f"The memory `{name}` needs an `embedding_model`.")
+        if sum(isinstance(each, MemoryStorage) for each in self._embedded.values()) >= MAX_MEMORIES:
+            raise EmbeddingError(f"A session has at most {MAX_MEMORIES} memories.")
+        file = await asyncio.to_thread(MemoryFile.at, self.root, described.memory_path, name)
+        engine = await engine_of(model)
+        if self._keeps_memories:
+            memory = self._files.memory(file, name, model, engine)
+            await memory.refresh()
+        else:
+            memory = AgentMemory(name, model, engine, None)
+        return MemoryStorage(memory, engine)
 
     async def _embedded_from_file(
         self, name: str, path: str, engine_of: EngineOf, progress: Progress | None

@@ -14,9 +14,12 @@ from weakref import WeakValueDictionary
 
 from trunkline.agents.graph import confined, embedded, storages
 from trunkline.agents.graph.embedded import EmbeddedRecords, EmbeddedStorage, EngineOf
+from trunkline.agents.graph.memories import AgentMemory
+from trunkline.agents.graph.memory_file import MemoryFile
 from trunkline.agents.graph.storages import StringStorage
 from trunkline.agents.graph.vectors import Progress, VectorStore
 from trunkline.core.graph.ordinals import StringStorageKind
+from trunkline.models.engines import EmbeddingEngine
 
 T = TypeVar("T")
 _Key = tuple[object, ...]
@@ -29,6 +32,7 @@ class StorageFiles:
         self._strings: WeakValueDictionary[_Key, StringStorage] = WeakValueDictionary()
         self._records: WeakValueDictionary[_Key, EmbeddedRecords] = WeakValueDictionary()
         self._embedded: WeakValueDictionary[_Key, EmbeddedStorage] = WeakValueDictionary()
+        self._memories: WeakValueDictionary[_Key, AgentMemory] = WeakValueDictionary()
         # Files are read in threads.
         self._lock = Lock()
 
@@ -64,6 +68,11 @@ class StorageFiles:
         elif progress is not None:
             progress(found.record_count, found.record_count)
         return found
+
+    def memory(self, file: MemoryFile, name: str, model: str, engine: EmbeddingEngine) -> AgentMemory:
+        """What is remembered in a file, with that engine."""
+        key = (file.path, type(engine), engine.name, engine.fingerprint, engine.dimensions)
+        return self._memories.setdefault(key, AgentMemory(name, model, engine, file))
 
     def _read_records(self, root: str | None, path: str, name: str) -> tuple[EmbeddedRecords, _Key | None]:
         state = embedded.state(root, path, name)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from trunkline.core.graph.description import (
     CannedResponseParams,
+    DirectorParams,
     GenerateAndSpeakParams,
     GenerateParams,
     GraphDescription,
@@ -45,7 +46,7 @@ def _spoken(node: NodeDescription, tts_model: str, taken: set[str]) -> Iterator[
     params: NodeParams | None = node.params
     if isinstance(params, GenerateParams):
         yield node.replace(params=_aloud(params, tts_model))
-    elif isinstance(params, CannedResponseParams):
+    elif isinstance(params, CannedResponseParams | DirectorParams):
         name = _named(node.name, taken)
         yield node.replace(params=params.replace(default_exit=name))
         yield NodeDescription(name, SpeakParams(tts_model, default_exit=params.default_exit))

@@ -10,17 +10,28 @@ import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from trunkline.agents.graph import bundled, confined, yaml_graph, yaml_open
-from trunkline.agents.graph.params import exits_of
+from trunkline.agents.graph.params import asks_to_remember, exits_of
 from trunkline.agents.graph.yaml_graph import GraphFile, GraphReading
 from trunkline.base.document import DocumentError, Part
 from trunkline.base.nearest import suggestion
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, Fault
-from trunkline.core.graph.description import IntentToInstructionParams
+from trunkline.core.graph.description import (
+    CannedResponseParams,
+    DirectorParams,
+    GenerateAndSpeakParams,
+    GenerateParams,
+    IntentToInstructionParams,
+    RememberParams,
+)
 from trunkline.core.graph.ordinals import StringStorageKind
 
 #: Where nodes name their storages.
-_SOURCES = ("string_storage", "pronunciations", "embedded_string_storage")
+_SOURCES = ("string_storage", "pronunciations", "embedded_string_storage", "memory")
+
+
+#: Nodes that a user waits for.
+_ANSWERING = (GenerateParams, GenerateAndSpeakParams, CannedResponseParams, DirectorParams)
 
 
 class Finding(Value):
@@ -49,6 +60,8 @@ class GraphReport(Value):
     warnings: tuple[Finding, ...] = ()
     lines: Mapping[str, int] = {}
     """The lines in which the nodes begin, by name; not of a graph in JSON."""
+    beside: tuple[str, ...] = ()
+    """The paths of the files that it names."""
 
 
 def examine(path: str) -> GraphReport:
@@ -67,13 +80,13 @@ def examine_data(data: bytes, name: str, folder: str) -> GraphReport:
 
 def _examined(found: GraphReading, name: str, folder: str) -> GraphReport:
     if found.file is None or found.root is None:
-        return GraphReport(None, _ordered(found.wrong))
+        return GraphReport(None, _ordered(found.wrong), beside=found.beside)
     wrong = [*_wrong_kinds(found.root, found.file)] or asyncio.run(_opened(found.root, found.file, folder))
     problems = _ordered(wrong)
     odd = [*_paths(found.root, found.file), *_storages(found.root, found.file, folder)]
     # In JSON, each place would be looked for by reading all of it again.
     lines = {} if name.endswith(".json") else _lines(found.root.at("nodes").all_members())
-    return GraphReport(None if problems else found.file, problems, _ordered(odd), lines)
+    return GraphReport(None if problems else found.file, problems, _ordered(odd), lines, found.beside)
 
 
 def _lines(nodes: Mapping[str, Part]) -> dict[str, int]:
@@ -96,7 +109,8 @@ def _finding(error: DocumentError) -> Finding:
 
 def _paths(root: Part, file: GraphFile) -> Iterator[DocumentError]:
     exits = {node.name: exits_of(node.params) for node in file.graph.nodes if node.params is not None}
-    reached = _reached([file.graph.start_node], {name: set(to.values()) - {""} for name, to in exits.items()})
+    onward = {name: set(to.values()) - {""} for name, to in exits.items()}
+    reached = _reached([file.graph.start_node], onward)
     for name in exits:
         if name not in reached:
             yield root.at("nodes", name).wrong("is a node that no turn can reach.")
@@ -110,6 +124,15 @@ def _paths(root: Part, file: GraphFile) -> Iterator[DocumentError]:
     for name in exits:
         if name in reached and name not in can_end:
             yield root.at("nodes", name).wrong("has no path to the end: a turn that gets here runs out of steps.")
+
+    answering = {node.name for node in file.graph.nodes if isinstance(node.params, _ANSWERING)}
+    for node in file.graph.nodes:
+        if not isinstance(node.params, RememberParams) or not asks_to_remember(node.params):
+            continue
+        if waiting := sorted(_reached(onward[node.name], onward) & answering):
+            yield root.at("nodes", node.name).wrong(
+                f"asks a model before `{waiting[0]}` answers, and the user waits for both: put it behind."
+            )
 
 
 def _reached(starts: Collection[str], ways: Mapping[str, Collection[str]]) -> set[str]:
@@ -133,6 +156,9 @@ async def _opened(root: Part, file: GraphFile, folder: str) -> list[DocumentErro
 def _placed(root: Part, place: tuple[str, ...], error: Fault) -> DocumentError:
     part = root.at(*place)
     # The key that the sentence names, or else the one that the storage is behind.
+    if place[0] == "memories":
+        part = part.at("file")
+        return part.wrong(f"does not work. {error.message}")
     named = [key for key in part.object() if f"`{key}`" in error.message or f" {key}." in error.message]
     for key in (*named, *_SOURCES):
         if key in part.value:
@@ -151,22 +177,34 @@ def _wrong_kinds(root: Part, file: GraphFile) -> Iterator[DocumentError]:
 
 
 def _storages(root: Part, file: GraphFile, folder: str) -> Iterator[DocumentError]:
-    for fields, section, brought in (
-        (("string_storage", "pronunciations"), "storages", [each.name for each in file.storages]),
-        (("embedded_string_storage",), "knowledge", [each.name for each in file.knowledge]),
+    knowledge = [each.name for each in file.knowledge if not each.memory_path]
+    memories = [each.name for each in file.knowledge if each.memory_path]
+    strings = [each.name for each in file.storages]
+    used: set[str] = set()
+    for field, section, brought in (
+        ("string_storage", "storages", strings),
+        ("pronunciations", "storages", strings),
+        ("embedded_string_storage", "knowledge", [*knowledge, *memories]),
+        ("memory", "memories", memories),
     ):
-        used: set[str] = set()
-        named = ((node, field, getattr(node.params, field, None)) for node in file.graph.nodes for field in fields)
-        for node, field, name in named:
+        for node in file.graph.nodes:
+            name = getattr(node.params, field, None)
             if not name:
                 continue
-            used.add(name)
-            if name not in brought and not confined.exists(folder, name):
+            used.add(f"{brought is strings} {name}")
+            if name not in brought and not (field != "memory" and confined.exists(folder, name)):
                 hint = suggestion(name, brought)
+                where = "not in `memories`"
+                if field != "memory":
+                    where = f"neither in `{section}` nor a file next to the graph"
                 yield root.at("nodes", node.name, field).wrong(
-                    f"is `{name}`, which is neither in `{section}` nor a file next to the graph: "
-                    f"the program that runs the graph must provide it.{hint}"
+                    f"is `{name}`, which is {where}: the program that runs the graph must provide it.{hint}"
                 )
+    for section, is_strings, brought in (
+        ("storages", True, strings),
+        ("knowledge", False, knowledge),
+        ("memories", False, memories),
+    ):
         for name in brought:
-            if name not in used:
+            if f"{is_strings} {name}" not in used:
                 yield root.at(section, name).wrong("is used by no node.")

@@ -19,17 +19,20 @@ texts may be in a file beside the graph.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, get_type_hints
 
-from trunkline.agents.graph import bundled, embedded, storages
+from trunkline.agents.graph import bundled, embedded, storages, yaml_tests
 from trunkline.agents.graph.agent import MAX_MAX_STEPS
+from trunkline.agents.graph.memory_file import MemoryFile
 from trunkline.agents.graph.nodes.strings import Guardrail
-from trunkline.agents.graph.params import RULES, out_of_range
+from trunkline.agents.graph.params import MAX_ENTRIES, RULES, out_of_range
 from trunkline.agents.graph.patterns import PatternBook
 from trunkline.agents.graph.plan import MAX_NODES, make_node, make_nodes
 from trunkline.agents.graph.storages import StringStorage
+from trunkline.agents.graph.written_tests import WrittenTest
 from trunkline.agents.graph.yaml_sampling import READERS
+from trunkline.agents.graph.yaml_tests import GraphNames
 from trunkline.base import document, jsontext
 from trunkline.base.document import DocumentError, Part, listed
 from trunkline.base.nearest import nearest, suggestion
@@ -37,15 +40,22 @@ from trunkline.base.regular import read_regular
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, Fault, GraphError
 from trunkline.core.graph.description import (
+    CharacterDefinition,
     GraphDescription,
     NodeDescription,
     NodeParams,
+    RememberParams,
     SamplingOverrides,
     ToolDefinition,
     ToolParamDefinition,
 )
 from trunkline.core.graph.hosting import EmbeddedStorageDescription, StringStorageDescription
-from trunkline.core.graph.ordinals import CannedResponseSelectionStrategy, Placement, StringStorageKind
+from trunkline.core.graph.ordinals import (
+    CannedResponseSelectionStrategy,
+    DirectorStrategy,
+    Placement,
+    StringStorageKind,
+)
 
 T = TypeVar("T")
 
@@ -55,7 +65,11 @@ MAX_COMPLAINTS = 100
 _KINDS: dict[str, type[NodeParams]] = {rules.type: params for params, rules in RULES.items()}
 _NAMES: dict[str, dict[str, int]] = {
     field: {name.lower(): number for number, name in enumeration.names().items()}
-    for field, enumeration in (("placement", Placement), ("selection_strategy", CannedResponseSelectionStrategy))
+    for field, enumeration in (
+        ("placement", Placement),
+        ("selection_strategy", CannedResponseSelectionStrategy),
+        ("strategy", DirectorStrategy),
+    )
 }
 #: Words of a node's complaint about itself, and the key that it is about.
 _ABOUT = {
@@ -63,12 +77,13 @@ _ABOUT = {
     "its system prompt": "system_prompt",
     "pattern ": "inline_strings",
     "tool": "tools",
+    "`characters`": "characters",
 }
-_ROOT = ("start", "nodes", "default_model", "diagnostics", "max_steps", "storages", "knowledge")
+_ROOT = ("start", "nodes", "default_model", "diagnostics", "max_steps", "storages", "knowledge", "memories", "tests")
 
 
 class GraphFile(Value):
-    """What a file says: a graph, how an agent is made of it, and the storages that it brings along."""
+    """What a file says: a graph, how an agent is made of it, the storages that it brings along, and its tests."""
 
     graph: GraphDescription
     default_model: str = ""
@@ -76,14 +91,19 @@ class GraphFile(Value):
     max_steps: int = 0
     storages: tuple[StringStorageDescription, ...] = ()
     knowledge: tuple[EmbeddedStorageDescription, ...] = ()
+    tests: tuple[WrittenTest, ...] = ()
 
 
 class GraphReading(Value):
-    """What was read, as far as it could be: `file` is None unless nothing is `wrong`. `root` is None for no YAML."""
+    """What was read, as far as it could be: `file` is None unless nothing is `wrong`. `root` is None for no YAML.
+
+    `beside` are the paths of the files that were looked at besides.
+    """
 
     root: Part | None
     file: GraphFile | None
     wrong: tuple[DocumentError, ...]
+    beside: tuple[str, ...] = ()
 
 
 def load(path: str) -> GraphFile:
@@ -143,7 +163,7 @@ def read_data(data: bytes, name: str, folder: str | None) -> GraphReading:
         found = reader.tried(reader.file, root)
     except _Enough:
         found = None
-    return GraphReading(root, found if not reader.wrong else None, tuple(reader.wrong))
+    return GraphReading(root, found if not reader.wrong else None, tuple(reader.wrong), tuple(reader.beside))
 
 
 class _Enough(Exception):
@@ -158,6 +178,8 @@ class _Reader:
         self._failed: dict[str, set[str]] = {}
         """Of each node that something is wrong with, the keys that cannot be read."""
         self._folder = folder
+        self.beside: dict[str, None] = {}
+        """The paths of files that the graph's one names."""
 
     def tried(self, read: Callable[..., T], *arguments: Any) -> T | None:
         """What it gives; None if it complains."""
@@ -172,7 +194,8 @@ class _Reader:
         if len(self.wrong) >= MAX_COMPLAINTS:
             raise _Enough
 
-    def _members(self, part: Part | None, known: Sequence[str], required: Sequence[str] = ()) -> dict[str, Part]:
+    def known(self, part: Part | None, known: Sequence[str], required: Sequence[str] = ()) -> dict[str, Part]:
+        """The members whose keys are known; the others are complained of."""
         if part is None:
             return {}
         for error in part.wrong_keys(known, required):
@@ -181,7 +204,7 @@ class _Reader:
 
     def file(self, root: Part) -> GraphFile:
         """All of it."""
-        members = self._members(root, _ROOT, ("start", "nodes"))
+        members = self.known(root, _ROOT, ("start", "nodes"))
         nodes = (self.tried(_all_members, members["nodes"]) or {}) if "nodes" in members else {}
         if len(nodes) > MAX_NODES:
             raise members["nodes"].wrong(f"has {len(nodes)} nodes, and may have {MAX_NODES}.")
@@ -191,6 +214,9 @@ class _Reader:
             told = f"which is not one of the nodes {listed(nodes)}." if nodes else "and there are no nodes."
             self._complain(members["start"].wrong(f"is `{start}`, {told}"))
         default_model = (self.tried(members["default_model"].text) or "") if "default_model" in members else ""
+        memories = self._each(members.get("memories"), self._memory)
+        most = {found.name: entries for found, entries in memories}
+        described = [node if node is None else _bounded(node, nodes[node.name], most) for node in described]
         for number, node in enumerate(described):
             if node is not None:
                 self._check(number, node, nodes[node.name], default_model)
@@ -200,8 +226,11 @@ class _Reader:
             bool("diagnostics" in members and self.tried(members["diagnostics"].flag)),
             (self.tried(_steps, members["max_steps"]) or 0) if "max_steps" in members else 0,
             self._each(members.get("storages"), self._storage),
-            self._each(members.get("knowledge"), self._knowledge),
+            (*self._each(members.get("knowledge"), self._knowledge), *(found for found, _ in memories)),
+            (self.tried(self._tests, members["tests"], nodes, described, most) or ()) if "tests" in members else (),
         )
+        for name in {each.name for each in made.knowledge if not each.memory_path} & most.keys():
+            self._complain(members["memories"].at(name).wrong("has the name of a storage in `knowledge`."))
         if not self.wrong:
             try:
                 make_nodes(made.graph, default_model)
@@ -218,7 +247,7 @@ class _Reader:
         kind = _KINDS[part.members(tuple(part.object()), ("type",))["type"].choice(_KINDS)]
         exits = RULES[kind].exits
         before = len(self.wrong)
-        members = self._members(part, ("type", *kind.__fields__, *exits), ("type",))
+        members = self.known(part, ("type", *kind.__fields__, *exits), ("type",))
         hints = get_type_hints(kind)
         found: dict[str, Any] = {}
         failed: set[str] = set()
@@ -253,6 +282,8 @@ class _Reader:
             return READERS[field](part, lambda number: _simple(float, number))
         if field == "tools":
             return self._tables(ToolDefinition, part)
+        if field == "characters":
+            return self._tables(CharacterDefinition, part)
         if field == "parameters":
             return self._tables(ToolParamDefinition, part)
         if field in ("intents_ids", "intents_prompt") and isinstance(part.value, list):
@@ -272,7 +303,7 @@ class _Reader:
 
     def _table(self, kind: type[Value], part: Part) -> Any:
         hints = get_type_hints(kind)
-        members = self._members(part, kind.__fields__)
+        members = self.known(part, kind.__fields__)
         found = {field: self.tried(self._value, field, hints[field], member) for field, member in members.items()}
         return kind(**{field: value for field, value in found.items() if value is not None})
 
@@ -330,6 +361,32 @@ class _Reader:
             raise part.wrong(f"does not work. {error.message}") from None
         return EmbeddedStorageDescription(name, "", (), model, records)
 
+    def _memory(self, name: str, part: Part) -> tuple[EmbeddedStorageDescription, int | None]:
+        """A memory, and how many entries those have it keep that do not say it themselves."""
+        members = part.members(("embedding_model", "file", "max_entries"), ("embedding_model", "file"))
+        most = members["max_entries"].count() if "max_entries" in members else None
+        if most is not None and not 1 <= most <= MAX_ENTRIES:
+            raise members["max_entries"].wrong(f"must be from 1 to {MAX_ENTRIES}.")
+        file = members["file"]
+        try:
+            MemoryFile.check(self._folder, file.text(), name)
+        except Fault as error:
+            raise file.wrong(f"does not work. {error.message}") from None
+        return EmbeddedStorageDescription(name, "", (), members["embedding_model"].text(), "", file.text()), most
+
+    def _tests(
+        self,
+        part: Part,
+        nodes: Iterable[str],
+        described: Sequence[NodeDescription | None],
+        memories: Iterable[str],
+    ) -> tuple[WrittenTest, ...]:
+        tools = {tool.name for node in described if node for tool in getattr(node.params, "tools", ())}
+        # Of a node that could not be read, nobody knows the tools.
+        known = None if None in described else frozenset(tools)
+        names = GraphNames(frozenset(nodes), known, frozenset(memories), placed=not part.is_json)
+        return yaml_tests.read(part, names, self)
+
     def _lines(self, part: Part) -> StringStorage:
         """The texts in the file that a part names."""
         return self._beside(part, lambda folder: storages.load(folder, part.text()))
@@ -338,6 +395,8 @@ class _Reader:
         """What is in the graph's folder, by that reader."""
         if self._folder is None:
             raise part.wrong("names a file, and this graph is not in a folder.")
+        if isinstance(part.value, str):
+            self.beside[os.path.join(self._folder, part.value)] = None
         try:
             return read(self._folder)
         except Fault as error:
@@ -346,6 +405,15 @@ class _Reader:
 
 def _all_members(part: Part) -> dict[str, Part]:
     return {key: member for key, member in part.all_members().items() if not member.is_null}
+
+
+def _bounded(node: NodeDescription, part: Part, most: Mapping[str, int | None]) -> NodeDescription:
+    """A node that writes into a memory, which keeps as many entries as the memory says if the node does not."""
+    params = node.params
+    if not isinstance(params, RememberParams) or "max_entries" in part.object():
+        return node
+    entries = most.get(params.memory or "")
+    return node if entries is None else node.replace(params=params.replace(max_entries=entries))
 
 
 def _steps(part: Part) -> int:

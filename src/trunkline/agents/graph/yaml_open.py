@@ -12,11 +12,14 @@ from typing import Any, cast
 from trunkline.agents.graph import confined, embedded
 from trunkline.agents.graph.embedded import EmbeddedRecords, EmbeddedStorage
 from trunkline.agents.graph.host import LocalHost
+from trunkline.agents.graph.memories import AgentMemory, MemoryStorage
+from trunkline.agents.graph.memory_file import MemoryFile
 from trunkline.agents.graph.plan import make_nodes
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.yaml_graph import GraphFile
 from trunkline.core.faults import Fault, StorageMissing
 from trunkline.core.graph.hosting import EmbeddedStorageDescription
+from trunkline.models.embedding_mock import MockEmbedding
 
 
 class _Absent(Exception):
@@ -38,6 +41,10 @@ class _Shelves(LocalHost):
             Fault: it cannot be one.
         """
         name, model = described.name, described.embedding_model
+        if described.memory_path:
+            MemoryFile.at(self._folder, described.memory_path, name)
+            self.brought[name] = _unwritten(name, model)
+            return
         records = (
             embedded.inline_records(name, described.records_json, model)
             if described.records_json
@@ -65,6 +72,11 @@ def _unembedded(records: EmbeddedRecords) -> EmbeddedStorage:
     return EmbeddedStorage(records, cast(Any, None), cast(Any, None))
 
 
+def _unwritten(name: str, model: str) -> MemoryStorage:
+    engine = MockEmbedding(model)
+    return MemoryStorage(AgentMemory(name, model, engine, None), engine)
+
+
 async def trouble(file: GraphFile, folder: str) -> AsyncIterator[tuple[tuple[str, ...], Fault]]:
     """Whatever keeps an agent from being made of the file, each with the keys that lead to it."""
     host = _Shelves(folder)
@@ -77,7 +89,7 @@ async def trouble(file: GraphFile, folder: str) -> AsyncIterator[tuple[tuple[str
         try:
             host.add(described)
         except Fault as error:
-            yield ("knowledge", described.name), error
+            yield ("memories" if described.memory_path else "knowledge", described.name), error
     for node in make_nodes(file.graph, file.default_model).values():
         try:
             await node.open(host, file.default_model)

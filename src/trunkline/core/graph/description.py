@@ -7,7 +7,7 @@ the agent or from the model's catalog.
 from __future__ import annotations
 
 from trunkline.base.values import Value
-from trunkline.core.graph.ordinals import CannedResponseSelectionStrategy, Placement
+from trunkline.core.graph.ordinals import CannedResponseSelectionStrategy, DirectorStrategy, Placement
 
 
 class NodeParams(Value):
@@ -200,6 +200,45 @@ class SpeakParams(NodeParams):
     """Tell when which word is said, and what the mouth shows."""
     pronunciations: str | None = None
     """A string storage of the kind Map: how words are said."""
+
+
+class RememberParams(NodeParams):
+    """A node that writes down, for later sessions, what the user told of themself.
+
+    With neither a model nor a system prompt it keeps the message as it is.
+    """
+
+    memory: str | None = None
+    model_name: str | None = None
+    system_prompt: str | None = None
+    max_entries: int = 200
+    min_chars: int = 8
+    threshold: float = 0.05
+    sampling: SamplingOverrides | None = None
+    notify_client: bool = False
+    default_exit: str | None = None
+
+
+class CharacterDefinition(Value):
+    """One who speaks in a scene."""
+
+    name: str = ""
+    system_prompt: str = ""
+    model_name: str = ""
+
+
+class DirectorParams(NodeParams):
+    """A node that lets characters talk with each other about the user's message. The system prompt is the scene."""
+
+    model_name: str | None = None
+    system_prompt: str | None = None
+    characters: tuple[CharacterDefinition, ...] = ()
+    strategy: int = DirectorStrategy.ROUND_ROBIN
+    max_lines: int = 6
+    max_tokens: int = 400
+    notify_client: bool = True
+    sampling: SamplingOverrides | None = None
+    default_exit: str | None = None
 
 
 class NodeDescription(Value):

@@ -36,7 +36,8 @@ class StringStorageDescription(Value):
 class EmbeddedStorageDescription(Value):
     """Strings that are found by their meaning, given here, as records with fields, or by a file that describes them.
 
-    `records_json` is `{"records": [...], "fields": [...]}`.
+    `records_json` is `{"records": [...], "fields": [...]}`. With a `memory_path` it is a memory: what its agents write
+    down is kept in that file, and is there again in later sessions.
     """
 
     name: str = ""
@@ -44,6 +45,7 @@ class EmbeddedStorageDescription(Value):
     strings: tuple[str, ...] = ()
     embedding_model: str = ""
     records_json: str = ""
+    memory_path: str = ""
 
 
 class VoiceInputDescription(Value):

@@ -42,6 +42,8 @@ class NodeType(Ordinals):
     CLASSIFY_INTENT_LLM = 8
     GENERATE_AND_SPEAK = 9
     SPEAK = 10
+    REMEMBER = 11
+    DIRECTOR = 12
 
 
 class TurnStatus(Ordinals):
@@ -68,6 +70,13 @@ class CannedResponseSelectionStrategy(Ordinals):
     RANDOM = 0
     FIRST = 1
     ROUND_ROBIN = 2
+
+
+class DirectorStrategy(Ordinals):
+    """Who of a director's characters speaks next."""
+
+    ROUND_ROBIN = 0
+    MODEL = 1
 
 
 class StringStorageKind(Ordinals):

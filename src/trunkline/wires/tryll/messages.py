@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from trunkline.core.graph.description import (
     CannedResponseParams,
+    CharacterDefinition,
     ClassifyIntentLLMParams,
     ClassifyIntentParams,
+    DirectorParams,
     GenerateAndSpeakParams,
     GenerateParams,
     GraphDescription,
@@ -21,6 +23,7 @@ from trunkline.core.graph.description import (
     LoraAdapter,
     NodeDescription,
     NodeParams,
+    RememberParams,
     RetrieveParams,
     SamplingOverrides,
     SpeakParams,
@@ -31,6 +34,7 @@ from trunkline.core.graph.description import (
 from trunkline.core.graph.models import ModelInfo, SamplingParams
 from trunkline.core.graph.ordinals import (
     CannedResponseSelectionStrategy,
+    DirectorStrategy,
     InferenceEngine,
     ModelStatus,
     NodeType,
@@ -93,6 +97,7 @@ __all__ = [
     "CannedResponseParams",
     "CannedResponseSelectionStrategy",
     "ChangeAgentParamRequest",
+    "CharacterDefinition",
     "ClassifyIntentLLMParams",
     "ClassifyIntentParams",
     "ConfigureSessionRequest",
@@ -112,6 +117,8 @@ __all__ = [
     "DestroyEmbeddedStringStorageRequest",
     "DestroyStringStorageRequest",
     "DestroyVoiceInputRequest",
+    "DirectorParams",
+    "DirectorStrategy",
     "DownloadComplete",
     "DownloadModelRequest",
     "DownloadProgress",
@@ -144,6 +151,7 @@ __all__ = [
     "NodeParams",
     "NodeType",
     "Placement",
+    "RememberParams",
     "RestoreHistoryRequest",
     "RetrieveParams",
     "SamplingOverrides",

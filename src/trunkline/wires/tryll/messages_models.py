@@ -119,10 +119,11 @@ class DestroyStringStorageRequest(_StorageRequest):
 class CreateEmbeddedStringStorageRequest(FromClient):
     """Name some strings that are found by their meaning, given here or by a file that describes them.
 
-    `records_json` (extension `records`) gives records with fields: `{"records": [...], "fields": [...]}`.
+    `records_json` (extension `records`) gives records with fields: `{"records": [...], "fields": [...]}`. `memory_path`
+    (extension `memory`) names a file in which agents keep what they write down.
     """
 
-    wire = "Q s s [s s s"
+    wire = "Q s s [s s s s"
 
     request_id: int = 0
     name: str = ""
@@ -130,6 +131,7 @@ class CreateEmbeddedStringStorageRequest(FromClient):
     strings: tuple[str, ...] = ()
     embedding_model: str = ""
     records_json: str = ""
+    memory_path: str = ""
 
 
 class CreateEmbeddedStringStorageResponse(FromServer):

@@ -27,6 +27,9 @@ LAYOUTS: dict[type[Value], str] = {
     d.IntentToInstructionParams: "s [s [s s s",
     d.GenerateAndSpeakParams: "s s s s B SamplingOverrides i f i s ? s",
     d.SpeakParams: "s i f i s ? s",
+    d.RememberParams: "s s s i i f SamplingOverrides ? s",
+    d.CharacterDefinition: "s s s",
+    d.DirectorParams: "s s [CharacterDefinition B i i ? SamplingOverrides s",
     d.NodeDescription: "s |NodeParams [ToolDefinition",
     d.GraphDescription: "[NodeDescription s",
     SamplingParams: "f f i f f f f i I [s s [LogitBias [LoraAdapter",
@@ -39,5 +42,5 @@ LAYOUTS: dict[type[Value], str] = {
 NODE_PARAMS: tuple[type[d.NodeParams], ...] = (
     d.GenerateParams, d.HumanMessageGuardrailParams, d.CannedResponseParams, d.ToolCallParams, d.RetrieveParams,
     d.InstructionParams, d.ClassifyIntentParams, d.ClassifyIntentLLMParams, d.IntentToInstructionParams,
-    d.GenerateAndSpeakParams, d.SpeakParams,
+    d.GenerateAndSpeakParams, d.SpeakParams, d.RememberParams, d.DirectorParams,
 )  # fmt: skip

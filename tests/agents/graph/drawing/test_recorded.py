@@ -60,6 +60,12 @@ def test_values_of_other_types_count_as_nothing() -> None:
         ("IntentToInstruction", {"intent": "buy", "result_text": "Offer."}, "buy: Offer."),
         ("IntentToInstruction", {}, "no intent: nothing"),
         ("Generate", {"prompt": "x"}, ""),
+        ("Remember", {"remembered": "My name is Ann."}, "My name is Ann."),
+        ("Remember", {"not_remembered": "known already"}, "known already"),
+        ("Remember", {}, ""),
+        ("Director", {"speakers": "Anna, Bert", "ended_by": "max_lines (2)"}, "Anna, Bert, until max_lines (2)"),
+        ("Director", {"speakers": "Anna"}, "Anna"),
+        ("Director", {}, ""),
     ],
 )
 def test_what_each_node_decided_is_told_in_a_few_words(kind: str, data: dict[str, str], told: str) -> None:

@@ -13,11 +13,15 @@ from trunkline.agents.graph.drawing.svg import draw
 from trunkline.core.faults import ConfigError
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
+    CharacterDefinition,
+    DirectorParams,
+    DirectorStrategy,
     GenerateParams,
     GraphDescription,
     HumanMessageGuardrailParams,
     InstructionParams,
     NodeDescription,
+    RememberParams,
     RetrieveParams,
     SamplingOverrides,
     ToolCallParams,
@@ -166,3 +170,14 @@ def test_a_picture_for_a_page_that_says_the_rest_has_neither_a_background_nor_th
     assert texts(bare, "name") == texts(whole, "name")
     assert classes(bare, "g").count("node ran unreached") == classes(whole, "g").count("node ran unreached")
     assert int(elements(bare).get("height") or 0) < int(elements(whole).get("height") or 0)
+
+
+def test_a_scene_is_drawn_with_its_characters_by_name() -> None:
+    talk = DirectorParams(
+        characters=(CharacterDefinition("Anna", "An innkeeper."), CharacterDefinition("B<ert")),
+        strategy=DirectorStrategy.MODEL,
+        default_exit="keep",
+    )
+    picture = draw(graph(talk=talk, keep=RememberParams("player", max_entries=7)))
+    for shown in ("Anna, B&lt;ert", ">model<", "max_lines 6", "player", "max_entries 7"):
+        assert shown in picture

@@ -11,8 +11,8 @@ from trunkline.agents.graph.drawing.layout import Box
 from trunkline.agents.graph.drawing.recorded import RecordedNode, decision
 from trunkline.agents.graph.params import rules_of
 from trunkline.base.values import Value
-from trunkline.core.graph.description import NodeDescription, NodeParams, ToolDefinition
-from trunkline.core.graph.ordinals import CannedResponseSelectionStrategy, Placement
+from trunkline.core.graph.description import NodeDescription, NodeParams
+from trunkline.core.graph.ordinals import CannedResponseSelectionStrategy, DirectorStrategy, Placement
 
 NAME_SIZE, TYPE_SIZE, LINE_SIZE, EXIT_SIZE = 14.0, 11.0, 11.5, 11.0
 NAME_HEIGHT, TYPE_HEIGHT, LINE_HEIGHT, EXIT_HEIGHT = 20.0, 17.0, 16.0, 22.0
@@ -29,8 +29,12 @@ _TIME_GAP = 16.0
 #: How something is done, and not what.
 _MINOR = frozenset(("notify_client", "stream", "diagnostic_topk", "history_turns", "generate_on_no_tool"))
 #: Told even if they are as they always are: they decide.
-_DECISIVE = frozenset(("top_k", "threshold", "margin"))
-_NAMES = {"placement": Placement.names(), "selection_strategy": CannedResponseSelectionStrategy.names()}
+_DECISIVE = frozenset(("top_k", "threshold", "margin", "max_lines"))
+_NAMES = {
+    "placement": Placement.names(),
+    "selection_strategy": CannedResponseSelectionStrategy.names(),
+    "strategy": DirectorStrategy.names(),
+}
 
 
 class CardLine(Value):
@@ -120,8 +124,7 @@ def _shown(field: str, value: Any) -> str:
     if field in _NAMES:
         return _NAMES[field].get(value, str(value)).lower()
     if isinstance(value, tuple):
-        named = (each.name if isinstance(each, ToolDefinition) else f"\u201c{each}\u201d" for each in value[:20])
-        return ", ".join(named)
+        return ", ".join(getattr(each, "name", f"\u201c{each}\u201d") for each in value[:20])
     if isinstance(value, str):
         return value
     fields = {name: getattr(value, name) for name in getattr(value, "__fields__", ())}

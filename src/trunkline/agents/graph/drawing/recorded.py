@@ -135,6 +135,11 @@ def decision(step: RecordedNode) -> str:
             return f"{data.get('result.intent', '')}{chance}{f': {reason}' if reason else ''}".removeprefix(": ")
         case "IntentToInstruction":
             return f"{data.get('intent') or 'no intent'}: {data.get('result_text') or 'nothing'}"
+        case "Remember":
+            return data.get("remembered") or data.get("not_remembered", "")
+        case "Director":
+            ended = f", until {data['ended_by']}" if data.get("ended_by") else ""
+            return f"{data['speakers']}{ended}" if data.get("speakers") else ""
         case _:
             return ""
 

@@ -7,7 +7,9 @@ from typing import Any
 from trunkline.agents.graph.nodes.base import Node
 from trunkline.agents.graph.nodes.classify import ClassifyIntent
 from trunkline.agents.graph.nodes.classify_llm import ClassifyIntentLLM
+from trunkline.agents.graph.nodes.director import Director
 from trunkline.agents.graph.nodes.generate import Generate
+from trunkline.agents.graph.nodes.remember import Remember
 from trunkline.agents.graph.nodes.retrieve import Retrieve
 from trunkline.agents.graph.nodes.speak import GenerateAndSpeak, Speak
 from trunkline.agents.graph.nodes.strings import CannedResponse, Guardrail, InstructionNode, IntentToInstruction
@@ -27,6 +29,8 @@ NODES: dict[type[description.NodeParams], type[Node[Any]]] = {
     description.IntentToInstructionParams: IntentToInstruction,
     description.GenerateAndSpeakParams: GenerateAndSpeak,
     description.SpeakParams: Speak,
+    description.RememberParams: Remember,
+    description.DirectorParams: Director,
 }
 
 __all__ = ["NODES", "Node"]

@@ -125,7 +125,11 @@ class ModelNode(Node[P]):
         self.slot = Slot(description.name)
 
     async def open(self, host: Host, default_model: str) -> None:
-        self.model_name = getattr(self.params, "model_name", None) or default_model
+        await self.open_model(host, getattr(self.params, "model_name", None) or default_model)
+
+    async def open_model(self, host: Host, name: str) -> None:
+        """Get the model of that name."""
+        self.model_name = name
         self.engine = await host.language(self.model_name)
         self.window = Window(self.engine)
         self.see_to_sampling(self.params)
@@ -227,6 +231,20 @@ class ModelNode(Node[P]):
                     raise self.failed(error) from error
             finally:
                 await answer.aclose()
+
+    async def scores(self, turn: GraphTurn, dialog: Dialog, continuations: list[str]) -> list[float]:
+        """How likely each continuation is to come next.
+
+        Raises:
+            ProviderError: it did not work.
+        """
+        while True:
+            prompt = self.prompt(turn, dialog)
+            try:
+                return await self.engine.score(prompt, continuations, slot=self.slot)
+            except ProviderError as error:
+                if not self.shrink(error, prompt, dialog):
+                    raise
 
     def shrink(self, error: Exception, prompt: Prompt, dialog: Dialog) -> bool:
         """Whether it is worth another try: the prompt was too long, and there is history to leave out."""

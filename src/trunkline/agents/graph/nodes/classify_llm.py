@@ -75,7 +75,7 @@ class ClassifyIntentLLM(ModelNode[ClassifyIntentLLMParams]):
             return self._not_found(turn, "empty_message")
         letters = ascii_uppercase[: len(self.ids)]
         try:
-            scores = await self._scores(turn, dialog, list(letters))
+            scores = await self.scores(turn, dialog, list(letters))
         except ProviderError:
             return self._not_found(turn, "score_failed")
         except Exception as error:
@@ -83,15 +83,6 @@ class ClassifyIntentLLM(ModelNode[ClassifyIntentLLMParams]):
         if len(scores) != len(letters) or not all(map(isfinite, scores)):
             return self._not_found(turn, "score_size_mismatch")
         return self._decide(turn, _softmax(scores), letters)
-
-    async def _scores(self, turn: GraphTurn, dialog: Dialog, letters: list[str]) -> list[float]:
-        while True:
-            prompt = self.prompt(turn, dialog)
-            try:
-                return await self.engine.score(prompt, letters, slot=self.slot)
-            except ProviderError as error:
-                if not self.shrink(error, prompt, dialog):
-                    raise
 
     def prompt(self, turn: GraphTurn, dialog: Dialog) -> Prompt:
         begin = ChatMessage("system", self._system)

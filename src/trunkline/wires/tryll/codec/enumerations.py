@@ -16,6 +16,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     "StringStorageKind": ("List", "Map", "Multimap"),
     "ModelStatus": ("Absent", "Local", "Downloading", "Loaded", "Downloaded"),
     "TranscriptUpdateKind": ("SpeechStart", "Partial", "SegmentFinal", "UtteranceFinal"),
+    "TtsMarkKind": ("Word", "Viseme"),
+    "DirectorStrategy": ("RoundRobin", "Model"),
 }  # fmt: skip
 
 #: The fields that hold one, by their table.
@@ -23,6 +25,7 @@ FIELDS: dict[type[Value], dict[str, str]] = {
     m.GenerateParams: {"placement": "Placement"},
     m.CannedResponseParams: {"selection_strategy": "CannedResponseSelectionStrategy"},
     m.GenerateAndSpeakParams: {"placement": "Placement"},
+    m.DirectorParams: {"strategy": "DirectorStrategy"},
     m.ModelInfo: {"status": "ModelStatus"},
     m.ConfigureSessionRequest: {
         "inference_engine": "InferenceEngine",
@@ -33,4 +36,5 @@ FIELDS: dict[type[Value], dict[str, str]] = {
     m.TurnComplete: {"status": "TurnStatus"},
     m.CreateStringStorageRequest: {"kind": "StringStorageKind"},
     m.WireTranscriptUpdate: {"kind": "TranscriptUpdateKind"},
+    m.TtsMark: {"kind": "TtsMarkKind"},
 }

@@ -238,19 +238,23 @@ class Tryll:
         embedding_model: str = "",
         config_path: str = "",
         records_json: str = "",
+        memory_path: str = "",
         progress: Progress | None = None,
         timeout: float = MODEL_SECONDS,
     ) -> CreateEmbeddedStringStorageResponse:
         """Name some strings that are found by their meaning: given here, alone or as records with fields, or by a file
         on the server. `records_json` is a JSON object with `records` and `fields`, written as in such files.
+        `memory_path` is a file of the server in which agents keep what they write down.
 
         Raises:
-            TryllError: 8xxx, 6xxx, or 3009 and 3010 for a file; 5002, the server takes no records.
+            TryllError: 8xxx, 6xxx, or 3009 and 3010 for a file; 5002, the server takes no records, or has no memories.
         """
         if records_json and "records" not in (await self.live()).extensions:
             raise TryllError(5002, "This server does not accept records with fields.")
+        if memory_path and "memory" not in (await self.live()).extensions:
+            raise TryllError(5002, "This server keeps no memories.")
         request = CreateEmbeddedStringStorageRequest(
-            0, name, config_path, tuple(strings), embedding_model, records_json
+            0, name, config_path, tuple(strings), embedding_model, records_json, memory_path
         )
         made = await self._one(request, CreateEmbeddedStringStorageResponse, timeout, progress)
         self._ledger.stored(CreateEmbeddedStringStorageResponse, name, request)
@@ -278,6 +282,7 @@ class Tryll:
                     embedding_model=each.embedding_model,
                     config_path=each.config_path,
                     records_json=each.records_json,
+                    memory_path=each.memory_path,
                     progress=progress,
                 )
 

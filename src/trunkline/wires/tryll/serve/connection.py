@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from trunkline.wires.tryll.serve import TryllServer
 
 #: What the server can do beyond the documented protocol.
-EXTENSIONS = ("cancel", "history", "health", "usage", "barge_in", "records", "generation", "timings")
+EXTENSIONS = (
+    "cancel", "history", "health", "usage", "barge_in", "records", "generation", "timings", "memory", "director",
+)  # fmt: skip
 
 #: Unsent bytes at which a client is behind: as much as a long answer, so that hardly any model waits for a reader.
 HIGH_WATER = 256 * 1024

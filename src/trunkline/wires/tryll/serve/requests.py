@@ -66,7 +66,12 @@ def _create_embedded(session: ClientSession, request: m.CreateEmbeddedStringStor
         host = session.configured()
         reporter = Reporter(session.connection, request.request_id, quick=_QUICK_SECONDS)
         given = EmbeddedStorageDescription(
-            request.name, request.config_path, request.strings, request.embedding_model, request.records_json
+            request.name,
+            request.config_path,
+            request.strings,
+            request.embedding_model,
+            request.records_json,
+            request.memory_path,
         )
         made, taken = await session.keep(partial(host.create_embedded, given, reporter), request, 8003)
         # What it is made of, once it is, is more than its description, or less.
