@@ -133,6 +133,7 @@ if TYPE_CHECKING:
     from trunkline.store.files import FileStore
     from trunkline.wires.sns.drive import Sns, SnsError
     from trunkline.wires.tryll.drive import RemoteAgent, RemoteVoice, ToolCall, Tryll, TurnFailed
+    from trunkline.wires.tryll.drive.managed import ManagedServer
     from trunkline.wires.tryll.drive.sync import SyncAgent, SyncTryll, SyncVoice
     from trunkline.wires.tryll.errors import TryllError
 
@@ -192,6 +193,7 @@ __all__ = [
     "Journal",
     "JsonStreamAgent",
     "LocalProtocolError",
+    "ManagedServer",
     "MayBeDone",
     "MemoryLog",
     "Meter",
@@ -311,6 +313,7 @@ _HOMES = {
     "trunkline.store.files": "FileStore",
     "trunkline.wires.sns.drive": "Sns SnsError",
     "trunkline.wires.tryll.drive": "RemoteAgent RemoteVoice ToolCall Tryll TurnFailed",
+    "trunkline.wires.tryll.drive.managed": "ManagedServer",
     "trunkline.wires.tryll.drive.sync": "SyncAgent SyncTryll SyncVoice",
     "trunkline.wires.tryll.errors": "TryllError",
 }

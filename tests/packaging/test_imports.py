@@ -54,7 +54,7 @@ def test_the_command_line_imports_no_third_party_package_and_no_database() -> No
 
 
 def test_a_group_of_commands_is_imported_without_what_only_a_log_file_needs() -> None:
-    modules = imported_by("import trunkline.cli.tryll")
+    modules = imported_by("import trunkline.cli.tryll_serve")
     assert "trunkline.cli.log_options" in modules
     assert "logging.handlers" not in modules
 

@@ -5,6 +5,9 @@
     config.toml               the user's own, in `paths.config_dir()`
     $TRUNKLINE_AIONRS_CONFIG  the user's own of aionrs, where its launcher is ours
 
+`TRUNKLINE_CONFIG`, which commands that serve set for their `--config`, names one file that is read in place of all of
+them, as if it were the user's own.
+
 The upper beats the lower, key by key; lists and each `WholeTable` of the schema are taken whole. Flags and variables,
 which beat all of them, are the caller's.
 
@@ -33,10 +36,22 @@ from trunkline.base.place import Place
 from trunkline.base.printable import printable_line
 from trunkline.base.values import Value
 
-__all__ = ["PROJECT_FILE", "USER_FILE", "Config", "ConfigFileError", "Layer", "Origin", "load", "user_file"]
+__all__ = [
+    "FILE_VARIABLE",
+    "PROJECT_FILE",
+    "USER_FILE",
+    "Config",
+    "ConfigFileError",
+    "Layer",
+    "Origin",
+    "load",
+    "user_file",
+]
 
 PROJECT_FILE = "trunkline.toml"
 USER_FILE = "config.toml"
+#: Names the one file that is read in place of all others.
+FILE_VARIABLE = "TRUNKLINE_CONFIG"
 
 #: Keys that one warning names. Whoever wrote a file that nobody trusts may have written thousands.
 MOST_NAMED = 20
@@ -192,9 +207,12 @@ def load(workspace: str | None, environ: Mapping[str, str] = os.environ, schema:
     """Read all files that there are; without a workspace, the user's own.
 
     Raises:
-        ConfigFileError: `trunkline.toml` or the user's file cannot be read or used.
+        ConfigFileError: `trunkline.toml` or the user's file cannot be read or used, or the one that is named alone.
     """
     loader = _Loader(workspace or os.curdir, environ, schema)
+    if only := environ.get(FILE_VARIABLE):
+        loader.alone(only)
+        return loader.config()
     loader.own(user_file(environ))
     if workspace is None:
         return loader.config()
@@ -242,6 +260,12 @@ class _Loader:
         file = read_toml(path)
         if file is not None:
             self._layers.append(Layer(file, self._checked(file)))
+
+    def alone(self, path: str) -> None:
+        """The one file that was named, which must be there."""
+        self.own(path)
+        if not self._layers:
+            raise ConfigFileError(path, "does not exist")
 
     def trust(self) -> None:
         """Find out whether the user's file, just read, trusts the workspace."""

@@ -281,6 +281,22 @@ _TRYLL: Schema = {
         TEXTS.narrowing(within()), "tools that these agents may use in any mode", [], otherwise="none", flag="--allow"
     ),
     "sessions": _setting(SWITCH.narrowing(only_off), "save every conversation as a session", False, flag="--sessions"),
+    "metrics": _setting(
+        LISTEN, "the address of `/metrics` and `/healthz`; port 0 picks a free one", otherwise="none", flag="--metrics"
+    ),
+    "max_clients": _setting(
+        COUNT, "clients that may be connected at once", otherwise="any number", flag="--max-clients"
+    ),
+    "max_agents": _setting(COUNT, "agents that one client may have at once", otherwise="4096", flag="--max-agents"),
+    "turns_per_minute": _setting(
+        COUNT,
+        "turns of one client that may begin within a minute",
+        otherwise="any number",
+        flag="--max-turns-per-minute",
+    ),
+    "vectors_dir": _setting(
+        PATH, "where the vectors of embedded storages are kept", otherwise="`tryll-vectors` in the cache"
+    ),
     "log_level": _setting(one_of(*LOG_LEVELS), "how much is logged", "warning", flag="--log-level"),
     "log_file": _setting(PATH, "where the log goes", otherwise="standard error", flag="--log-file"),
 }

@@ -30,6 +30,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "otel": ("opentelemetry",),
     "chain": ("eth",),
     "up": ("websockets",),
+    "bundle": ("elftools", "packaging"),
 }
 #: Whose part of the program wants which extra, where several bring the same.
 _WANTED = {"trunkline.exchange": "exchange", "trunkline.runner": "runner", "trunkline.models.voice": "voice"}

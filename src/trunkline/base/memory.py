@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from functools import cache
 from sys import getsizeof
 from typing import Any
@@ -30,6 +31,15 @@ def _malloc_trim() -> Any:
         return ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError):
         return None
+
+
+def resident() -> int:
+    """Bytes of this process that are in the machine's memory; 0 where nobody tells."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def weight(value: Any) -> int:

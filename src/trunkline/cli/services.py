@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from trunkline.base.config import user_file
+from trunkline.base.config import FILE_VARIABLE, user_file
 from trunkline.base.config_services import settings_of
 from trunkline.base.config_settled import EffectiveConfig
 from trunkline.base.nearest import suggestion
@@ -24,6 +24,25 @@ def option(service: str, key: str, *, help: str, **how: Any) -> Callable[[F], F]
     setting = settings_of(service)[key]
     by_default = f" (default: {setting.default})" if isinstance(setting.default, str) else ""
     return click.option(str(setting.flag), key, help=f"{help.rstrip('.')}{by_default}.", **how)
+
+
+def config_option(command: F) -> F:
+    """Give a command the option `--config`: a file in place of all others that it would look for."""
+
+    def choose(context: click.Context, parameter: click.Parameter, said: str | None) -> None:
+        if said is not None:
+            # A variable: whoever reads the configuration for it, in a process of its own perhaps, reads the same.
+            os.environ[FILE_VARIABLE] = os.path.abspath(said)
+
+    return click.option(
+        "--config",
+        metavar="FILE",
+        type=click.Path(exists=True, dir_okay=False),
+        callback=choose,
+        expose_value=False,
+        is_eager=True,
+        help="Read this configuration (TOML), and neither your own nor that of the workspace.",
+    )(command)
 
 
 def settled(service: str, flags: Mapping[str, Any]) -> EffectiveConfig:

@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import NoReturn
 
 from trunkline.base.config_addresses import listening
@@ -25,6 +26,8 @@ EXIT_FAILED = 1
 #: Whoever stops a service waits ten seconds before it kills: until then even a thread that hangs keeps nobody.
 END_SECONDS = 9.0
 _SIGNAL_EXIT = 128
+#: Read at once of a standard input that nobody is meant to say anything on.
+_READ_BYTES = 4096
 
 
 def address(listen: str, *, public: bool = False, hint: str = "Add `--public` if they may.") -> tuple[str, int]:
@@ -50,17 +53,18 @@ def admit(host: str, *, public: bool, hint: str) -> None:
         raise ConfigError(f"Other machines can reach `{host}`.", hint=hint)
 
 
-def serve(work: Callable[[asyncio.Event], Awaitable[None]]) -> NoReturn:
+def serve(work: Callable[[asyncio.Event], Awaitable[None]], *, with_stdin: bool = False) -> NoReturn:
     """Run what serves until its event is set by a signal, and exit: 128 + n after signal n, 1 when it could not begin.
 
-    A second signal ends the process at once, and so does the first one after `END_SECONDS`.
+    A second signal ends the process at once, and so does the first one after `END_SECONDS`. `with_stdin`: the end of
+    standard input ends it as a signal does, with 0. What comes there before is not read by anybody else.
     """
     from trunkline.cli.agent_options import run as run_to_its_end
 
     last: list[Deadline] = []
     try:
         with traced.by_configuration():
-            code = run_to_its_end(lambda: _until_signal(work, last))
+            code = run_to_its_end(lambda: _until_signal(work, last, with_stdin=with_stdin))
     except ConfigError as error:
         _complain(error)
         code = EXIT_FAILED
@@ -79,15 +83,24 @@ def shown(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def _until_signal(work: Callable[[asyncio.Event], Awaitable[None]], last: list[Deadline]) -> int:
-    stop, came = asyncio.Event(), list[int]()
+async def _until_signal(
+    work: Callable[[asyncio.Event], Awaitable[None]], last: list[Deadline], *, with_stdin: bool
+) -> int:
+    stop, codes, came = asyncio.Event(), list[int](), list[int]()
     loop = asyncio.get_running_loop()
 
     def on_signal(number: int) -> None:
         came.append(number)
         if len(came) > 1:
             os._exit(_SIGNAL_EXIT + number)
-        last.append(deadlines.at(time.monotonic() + END_SECONDS, lambda: os._exit(_SIGNAL_EXIT + number)))
+        end(_SIGNAL_EXIT + number)
+
+    def end(code: int) -> None:
+        if codes:
+            # Whoever ends a game by a signal often ends us by it, too, and closes our input in the same moment.
+            return
+        codes.append(code)
+        last.append(deadlines.at(time.monotonic() + END_SECONDS, lambda: os._exit(code)))
         try:
             loop.call_soon_threadsafe(stop.set)
         except RuntimeError:
@@ -95,13 +108,23 @@ async def _until_signal(work: Callable[[asyncio.Event], Awaitable[None]], last: 
             return
 
     _hear(on_signal)
+    if with_stdin:
+        threading.Thread(target=_read_stdin, args=(lambda: end(0),), name="stdin", daemon=True).start()
     try:
         await work(stop)
     except (Fault, OSError) as error:
         # Told inside the event loop, which then ends in order.
         _complain(error)
         return EXIT_FAILED
-    return _SIGNAL_EXIT + came[0] if came else EXIT_FAILED
+    return codes[0] if codes else EXIT_FAILED
+
+
+def _read_stdin(ended: Callable[[], None]) -> None:
+    """Tell of its end. What is said there before is for nobody."""
+    with suppress(OSError):
+        while os.read(0, _READ_BYTES):
+            pass
+    ended()
 
 
 def _complain(error: Fault | OSError) -> None:

@@ -1,71 +1,22 @@
-"""`trunkline tryll`: graph agents on local models, over TCP and WebSockets.
-
-Exit codes of `serve`: 1 when it could not start, 2 for wrong usage, 130 after Ctrl-C, 143 after SIGTERM.
-"""
+"""`trunkline tryll`: graph agents on local models, over TCP and WebSockets. Each command is in a module of its own."""
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 import click
 
-from trunkline.agents import registry
-from trunkline.agents.graph.agent_models import HARMLESS, AgentModels, offered
-from trunkline.base import config_addresses, log_context, open_files, paths
-from trunkline.base.config_services import listed, settings_of
-from trunkline.base.config_settled import EffectiveConfig
-from trunkline.base.printable import printable_line
-from trunkline.base.values import Value
-from trunkline.base.vocabulary import MODES, Mode
-from trunkline.cli import log_options, opening, services, serving
-from trunkline.cli.chat import complete_agent
-from trunkline.cli.explained import explanation
-from trunkline.core.agent import Agent
-from trunkline.core.approvals import Policy
-from trunkline.core.faults import ConfigError, Fault, NoModel
-from trunkline.core.starting import cannot_listen
-
-if TYPE_CHECKING:
-    import ssl
-
-    from trunkline.agents.graph.hosting import Models
-    from trunkline.agents.graph.recorded import ConversationRecords
-    from trunkline.base.redact import Redactor
-    from trunkline.wires.tryll.serve import TryllServer
+from trunkline.base.config_services import settings_of
 
 DEFAULT_LISTEN = str(settings_of("tryll")["listen"].default)
-#: What `--ws` means without an address.
-_NEXT = "next"
-#: Objects after which a process that serves looks for garbage, and how often it looks further.
-_THRESHOLDS = (10_000, 10, 10)
-_PUBLIC = "Add `--public` if they may, and set TRUNKLINE_TRYLL_TOKEN, or use `--no-token` in a network that you trust."
-_EVERYBODY = "Whoever reaches this address can use the server: `--no-token` lets everybody in."
-#: Whose log there is. What others log may hold what agents and their tools say.
-_LOGGERS = ("trunkline.wires.tryll", "trunkline.agents.graph")
-#: Commands of this group that have a module of their own in this folder, and what the list says of them.
-_ELSEWHERE = {
+#: The commands, each in a module of its own in this folder, and what the list says of them.
+_COMMANDS = {
+    "bench": ("tryll_bench", "Measure how many characters there can be at once."),
+    "bundle": ("tryll_bundle", "Make a folder that serves without an installation."),
     "chat": ("tryll_chat", "Talk to a server in the terminal."),
+    "serve": ("tryll_serve", "Serve graph agents until stopped."),
     "talk": ("tryll_talk", "Talk to a server aloud."),
 }
-
-
-def _websocket(context: click.Context, parameter: click.Parameter, said: str | None) -> str | bool | None:
-    if said is not None and said != _NEXT and config_addresses.listening(said) is None:
-        raise click.BadParameter(f"`{said}` is not an address such as 127.0.0.1:9101.")
-    return True if said == _NEXT else said
-
-
-def _origins(context: click.Context, parameter: click.Parameter, said: tuple[str, ...]) -> tuple[str, ...]:
-    for each in said:
-        if config_addresses.origin(each) is None:
-            raise click.BadParameter(f"`{each}` is not an origin such as https://game.example.")
-    return said
 
 
 class _Group(click.Group):
@@ -73,13 +24,13 @@ class _Group(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names."""
-        return sorted([*super().list_commands(ctx), *_ELSEWHERE])
+        return sorted(_COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import one, if need be."""
-        if name not in _ELSEWHERE:
-            return super().get_command(ctx, name)
-        module, summary = _ELSEWHERE[name]
+        if name not in _COMMANDS:
+            return None
+        module, summary = _COMMANDS[name]
         found: click.Command = import_module(f"trunkline.cli.{module}").command
         found.short_help = summary
         return found
@@ -94,273 +45,5 @@ def command() -> None:
       trunkline tryll serve
       trunkline tryll chat
       trunkline tryll talk
+      trunkline tryll bundle server --model smollm2-135m
     """
-
-
-@command.command("serve", short_help="Serve graph agents until stopped.")
-@services.option("tryll", "listen", metavar="HOST:PORT", help="Port 0 is any free one.")
-@click.option(
-    "--ws",
-    metavar="[HOST:PORT]",
-    is_flag=False,
-    flag_value=_NEXT,
-    callback=_websocket,
-    help="Listen for WebSockets, too: there, or without an address at the next port.",
-)
-@click.option(
-    "--ws-origin",
-    "ws_origins",
-    metavar="ORIGIN",
-    multiple=True,
-    callback=_origins,
-    help="Let pages of this origin open a WebSocket, such as https://game.example; can be given several times. Those "
-    "of this machine may.",
-)
-@click.option(
-    "--models-dir",
-    metavar="DIR",
-    type=click.Path(exists=True, file_okay=False),
-    help="A folder with a `models.json`, or with GGUF files. The built-in models are always offered.",
-)
-@click.option(
-    "--storage-root",
-    metavar="DIR",
-    type=click.Path(exists=True, file_okay=False),
-    help="The folder whose files clients may name, and where memories are. Without it they may name none.",
-)
-@click.option(
-    "--agent",
-    "agents",
-    metavar="NAME",
-    multiple=True,
-    shell_complete=complete_agent,
-    help=f"An agent that clients may use as the model `agent:NAME`; can be given several times. One of "
-    f"{', '.join((*registry.names(), *registry.FORMS))}. `{HARMLESS}` is always offered, and no other.",
-)
-@click.option("--workspace", metavar="DIR", help="The directory that the agents work in (default: the current one).")
-@services.option(
-    "tryll",
-    "mode",
-    type=click.Choice(list(MODES)),
-    help="What the agents may do without approval. Everything else is denied: there is nobody to ask.",
-)
-@click.option("--allow", metavar="TOOLS", default="", help="Tools that they may use in any mode, separated by commas.")
-@click.option(
-    "--sessions", is_flag=True, help="Keep every conversation as a session: `trunkline sessions` lists and shows them."
-)
-@click.option("--public", is_flag=True, help="Allow an address that other machines can reach.")
-@click.option(
-    "--no-token", is_flag=True, help="Serve everybody who reaches it: with `--public`, for a network that you trust."
-)
-@click.option(
-    "--tls-cert", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="Speak TLS with this chain (PEM)."
-)
-@click.option(
-    "--tls-key", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="Its key, if it is not in it."
-)
-@log_options.log_options
-def serve(
-    listen: str | None,
-    ws: str | bool | None,
-    ws_origins: tuple[str, ...],
-    models_dir: str | None,
-    storage_root: str | None,
-    agents: tuple[str, ...],
-    workspace: str | None,
-    mode: Mode | None,
-    allow: str,
-    sessions: bool,
-    public: bool,
-    no_token: bool,
-    tls_cert: str | None,
-    tls_key: str | None,
-    log_level: str | None,
-    log_file: str | None,
-) -> None:
-    """Serve until stopped. The server is ready when a connection gets its `SessionReady`.
-
-    Whoever connects can use every agent that is offered, with all that `--mode` and `--allow` let it do. Its model is
-    the one that `trunkline chat` would take: the configured one, or else one that is found here.
-
-    At the level `info` the log has a line for each session and for each turn, with numbers and never what was said.
-
-    \b
-    Examples:
-      trunkline tryll serve
-      trunkline tryll serve --log-level info --log-file tryll.log
-      trunkline tryll serve --sessions
-      trunkline tryll serve --ws --ws-origin https://game.example
-      trunkline tryll serve --listen 0.0.0.0:9100 --public --no-token
-      trunkline tryll serve --models-dir ~/models --storage-root ~/game/lore
-      trunkline tryll serve --agent coder --workspace ~/project --allow Read,Grep,Glob
-
-    \b
-    Environment:
-      TRUNKLINE_TRYLL_TOKEN   what clients must say to be served; an address that others reach needs one
-    """
-    try:
-        flags = click.get_current_context().params
-        said = {"agents": list(agents), "allow": listed(allow), "ws": ws, "ws_origins": list(ws_origins)}
-        found = services.settled("tryll", {**flags, **said})
-        host, port = serving.address(found["listen"], public=found["public"], hint=_PUBLIC)
-        if (websocket := config_addresses.beside(found["ws"], host, port)) is not None:
-            serving.admit(websocket[0], public=found["public"], hint=_PUBLIC)
-        token = _token(found)
-        tls = _tls(services.existing(found, "tls_cert"), services.existing(found, "tls_key"))
-        doors = _Doors(host, port, websocket, tuple(found["ws_origins"]), tls)
-        among = _agents(found, token)
-        models = services.existing(found, "models_dir", directory=True)
-        storage = services.existing(found, "storage_root", directory=True)
-        redactor = opening.redactor(None, *([token] if token else []))
-        log_options.begin(found["log_level"], found["log_file"], redactor, _LOGGERS)
-        log_context.of_process["wire"] = "tryll"
-    except (Fault, OSError) as error:
-        raise click.ClickException(printable_line(explanation(error))) from error
-    if found["public"] and not token:
-        serving.told(_EVERYBODY)
-    records = _records(found["workspace"], redactor) if found["sessions"] else None
-    serving.serve(lambda stop: _serve(doors, models, storage, among, records, token, stop))
-
-
-class _Doors(Value):
-    """Where the server listens: over TCP, and for WebSockets of pages of these origins."""
-
-    host: str
-    port: int
-    websocket: tuple[str, int] | None
-    origins: tuple[str, ...]
-    tls: ssl.SSLContext | None
-
-    async def open(self, server: TryllServer) -> str:
-        """Listen; gives the addresses, as they are told.
-
-        Raises:
-            ConfigError: that does not work.
-        """
-        with _listening(self.host, self.port):
-            host, port = await server.listen(self.host, self.port, self.tls)
-        told = _joined(host, port)
-        if self.websocket is not None:
-            with _listening(*self.websocket):
-                host, port = await server.listen_websocket(*self.websocket, self.tls, origins=self.origins)
-            told += f" and {'ws' if self.tls is None else 'wss'}://{_joined(host, port)}/"
-        return told
-
-
-async def _serve(
-    doors: _Doors,
-    models_dir: str | None,
-    storage_root: str | None,
-    among: Callable[[Models], AgentModels],
-    records: ConversationRecords | None,
-    token: str,
-    stop: asyncio.Event,
-) -> None:
-    from trunkline.agents.graph.hosting import LocalGraphHost
-    from trunkline.agents.graph.pool import ModelPool
-    from trunkline.agents.graph.vectors import VectorStore
-    from trunkline.wires.tryll.serve import ServerSettings, TryllServer
-
-    # Each client is one.
-    open_files.allow_many()
-    cache = paths.cache_dir()
-    pool = ModelPool(models_dir=models_dir)
-    vectors = VectorStore(os.path.join(cache, "tryll-vectors"))
-    graphs = LocalGraphHost(among(pool), storage_root, vectors, records=records)
-    server = TryllServer(graphs, ServerSettings(token=token))
-    try:
-        told = await doors.open(server)
-        _collect_seldom()
-        serving.told(f"The Tryll server is ready: {told} (Ctrl-C ends it.)")
-        await stop.wait()
-    finally:
-        await server.close()
-        await graphs.close()
-
-
-@contextmanager
-def _listening(host: str, port: int) -> Iterator[None]:
-    """Tell of a failure to listen there as everywhere."""
-    try:
-        yield
-    except OSError as error:
-        raise cannot_listen(host, port, error) from None
-
-
-def _joined(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _records(workspace: str | None, secrets: Redactor) -> ConversationRecords:
-    """Where conversations are kept: where all sessions are, and without secrets."""
-    from trunkline.agents.graph.recorded import ConversationRecords
-    from trunkline.store.files import FileStore
-
-    return ConversationRecords(FileStore(paths.sessions_dir()), os.path.abspath(workspace or "."), secrets)
-
-
-def _collect_seldom() -> None:
-    """Look for garbage in cycles less often, and never in what is there from the start and stays to the end.
-
-    A turn makes a few hundred objects and no cycles: to look for some after every 700 takes 7 % of a short turn.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_THRESHOLDS)
-
-
-def _agents(found: EffectiveConfig, token: str) -> Callable[[Models], AgentModels]:
-    """Puts the agents that are offered among the models. All of them are made here, so that a wrong name is told now.
-
-    Their own configuration says what they may do for whoever sits in front of them. Here that is somebody else, so it
-    does not count.
-    """
-    mode: Mode = found["mode"]
-    folder = opening.directory(found["workspace"])
-    agents = _offered(found["agents"], folder)
-    allowed = opening.tools_named(",".join(found["allow"]), *agents.values())
-    secrets = opening.redactor(None, *([token] if token else []))
-
-    def policy() -> Policy:
-        return Policy(mode, allow=allowed, interactive=False)
-
-    return lambda models: AgentModels(models, agents, policy=policy, workspace=folder, secrets=secrets)
-
-
-def _offered(names: Sequence[str], folder: str) -> dict[str, Agent]:
-    """The agents. If nobody told one of a model, it gets the one that is found here, as in `trunkline chat`."""
-    try:
-        return offered(names, folder)
-    except NoModel as missing:
-        from trunkline.models.discover import discover
-
-        found = asyncio.run(discover(os.environ, provider=missing.provider, base_url=missing.base_url))
-        serving.told(printable_line(f"The agents' model is `{found.settings.model}`: {found.why}."))
-        return offered(names, folder, found.options)
-
-
-def _token(found: EffectiveConfig) -> str:
-    if found["no_token"]:
-        return ""
-    token: str = found["token"] or ""
-    if found["public"] and not token:
-        raise ConfigError(
-            "An address that others reach needs a token.",
-            hint="Set TRUNKLINE_TRYLL_TOKEN, and give it to clients; or use `--no-token` in a network that you trust.",
-        )
-    return token
-
-
-def _tls(cert: str | None, key: str | None) -> ssl.SSLContext | None:
-    if cert is None:
-        if key is not None:
-            raise ConfigError("`--tls-key` goes with `--tls-cert`.")
-        return None
-    import ssl
-
-    made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        made.load_cert_chain(cert, key)
-    except ssl.SSLError as error:
-        raise ConfigError(f"`{cert}` and its key cannot be used: {error.reason or 'no PEM'}.") from None
-    return made

@@ -28,6 +28,11 @@ _BROUGHT = {
 }
 
 
+def extra_of(engine: str) -> str | None:
+    """The extra of ours that brings an engine."""
+    return _NEEDS[engine][1] if engine in _NEEDS else None
+
+
 def missing_extra(engine: str) -> str | None:
     """The extra of ours that brings an engine which is not installed. Costs no import of it."""
     modules, extra = _NEEDS.get(engine, ((), ""))

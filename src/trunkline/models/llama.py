@@ -91,6 +91,11 @@ class Llama:
         """How many more could be answered at once."""
         return self._places.idle
 
+    @property
+    def waiting(self) -> int:
+        """How many wait to be answered."""
+        return self._places.waiting
+
     async def chat(self, body: Mapping[str, Any], slot: Slot | None = None) -> AsyncGenerator[dict[str, Any], None]:
         """Answer a request as OpenAI's Chat Completions have it, piece by piece. Leaving the iterator stops the model
         within one token, or one batch of the prompt.

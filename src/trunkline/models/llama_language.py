@@ -96,6 +96,11 @@ class LlamaLanguage:
         """How many more could be answered at once."""
         return self._llama.idle
 
+    @property
+    def waiting(self) -> int:
+        """How many wait to be answered."""
+        return self._llama.waiting
+
     def refusal(self, sampling: SamplingParams) -> str | None:
         """It lacks adapters that it was not loaded with."""
         for each in sampling.lora:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from weakref import ref
 
+from trunkline.core.graph import queueing
 from trunkline.models.engines import Slot
 
 
@@ -27,22 +28,33 @@ class SlotPool:
         """How many are free."""
         return len(self._idle)
 
+    @property
+    def waiting(self) -> int:
+        """How many wait for one."""
+        return sum(not turn.done() for turn, _ in self._waiting)
+
     async def take(self, slot: Slot | None) -> int:
         """A place: the slot's own one, else one that nobody owns, else the one that was unused for longest.
 
         One that is still at work for the slot itself, on something that was given up, is waited for: that is over
         soon, and to read everything again elsewhere is not.
         """
-        turn: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[int] = loop.create_future()
         self._waiting.append((turn, slot))
         self._serve()
+        if turn.done():
+            return turn.result()
+        began = loop.time()
         try:
-            return await turn
+            place = await turn
         except asyncio.CancelledError:
             # It may have been given a place in the very moment in which it was cancelled.
             if turn.done() and not turn.cancelled():
                 self.give(turn.result())
             raise
+        queueing.waited(loop.time() - began)
+        return place
 
     def give(self, place: int) -> None:
         """The place is free again."""

@@ -23,6 +23,7 @@ from itertools import count
 from typing import Final
 
 from trunkline.core.faults import ProviderError
+from trunkline.core.graph import queueing
 from trunkline.models.model_server import ModelServer, ServerRequest
 
 #: Requests that a server has at once, unless somebody says otherwise. vLLM and SGLang answer some hundred at once, the
@@ -100,11 +101,16 @@ class ServerChoice:
             waiter = _Waiter(tried)
             (self._waiters.append if tried is None else self._waiters.appendleft)(waiter)
             self.serve()
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            waits = not waiter.turn.done()
             try:
                 request = await waiter.turn
             except BaseException:
                 self._left(waiter)
                 raise
+            if waits:
+                queueing.waited(loop.time() - began)
             if request is not None:
                 return request
 

@@ -243,7 +243,7 @@ async def test_what_was_said_before_a_cancel_stays_said() -> None:
     made.cancel()
     made.cancel()
     await running
-    assert heard.events == [*[Delta("la ")] * 3, Ending(TurnStatus.CANCELLED, tokens_generated=3)]
+    assert heard.events == [*[Delta("la ")] * 3, Ending(TurnStatus.CANCELLED, tokens_generated=3, models=(("any", 3),))]
     assert made.history() == [("sing", "la la la ")]
     made.cancel()
     assert not made.busy

@@ -10,8 +10,8 @@ from tests.exchange.api_world import world
 from tests.models.model_servers import Gpu
 from tests.support.loop import until
 from tests.support.provider import HANG
+from trunkline.base.prometheus import metric
 from trunkline.core.graph.models import SamplingParams
-from trunkline.exchange.api.metrics import _metric
 from trunkline.models.engines import ChatMessage, Prompt
 from trunkline.models.openai_language import OpenAILanguage
 from trunkline.models.remote import Remote
@@ -83,5 +83,5 @@ async def test_figures_tell_of_model_servers_and_nothing_where_there_are_none(tm
 
 
 def test_names_of_any_kind_stay_within_their_quotes() -> None:
-    text = _metric("x", "gauge", "X.", [({"agent": 'a"b\\c\nd'}, 1.5)])
+    text = metric("x", "gauge", "X.", [({"agent": 'a"b\\c\nd'}, 1.5)])
     assert text.splitlines()[2] == 'trunkline_x{agent="a\\"b\\\\c\\nd"} 1.5'

@@ -26,6 +26,7 @@ from trunkline.agents.graph.params import check_unchanged, check_values, models_
 from trunkline.agents.graph.plan import make_nodes
 from trunkline.agents.graph.turn import ApproveCall, Delta, GraphTurn, TurnEvent
 from trunkline.core.faults import AgentBusy, BadParameter, Fault, NodeFailed, TooManySteps, UnknownNode
+from trunkline.core.graph import queueing
 from trunkline.core.graph.description import GraphDescription, NodeParams
 from trunkline.core.graph.ordinals import TurnStatus
 from trunkline.core.graph.turns import DescribeError, Ending, Listener
@@ -129,6 +130,8 @@ class GraphAgent:
         cancelling = task.cancelling() if task is not None else 0
         diary = Diary(turn, self._describe) if self._diagnostics else None
         error: Fault | None = None
+        account = queueing.WaitAccount()
+        outer = queueing.account.set(account)
         try:
             try:
                 if not self._cancelled:
@@ -146,12 +149,13 @@ class GraphAgent:
             if not self._cancelled or task is None or task.uncancel() > cancelling:
                 raise
         finally:
+            queueing.account.reset(outer)
             self._running = self._task = None
             if turn.events:
                 turn.take_back()
             if answer := turn.answer:
                 self.dialog.add(turn.text, answer)
-        return _ending(turn, diary, error, cancelled=self._cancelled)
+        return _ending(turn, diary, error, account.seconds, cancelled=self._cancelled)
 
     async def _walk(self, turn: GraphTurn, diary: Diary | None, listener: Listener) -> None:
         steps = 0
@@ -265,10 +269,12 @@ def _tell(event: TurnEvent, diary: Diary | None, listener: Listener) -> None:
     event.tell(listener)
 
 
-def _ending(turn: GraphTurn, diary: Diary | None, error: Fault | None, *, cancelled: bool) -> Ending:
+def _ending(turn: GraphTurn, diary: Diary | None, error: Fault | None, waited: float, *, cancelled: bool) -> Ending:
     status = TurnStatus.CANCELLED if cancelled else TurnStatus.SUCCESS if error is None else TurnStatus.ERROR
     debug = "" if diary is None else diary.finished(status, turn.tokens, None if cancelled else error)
-    return Ending(status, debug, turn.tokens, turn.prompt_tokens, turn.cached_tokens, None if cancelled else error)
+    fault = None if cancelled else error
+    counts = (turn.tokens, turn.prompt_tokens, turn.cached_tokens)
+    return Ending(status, debug, *counts, fault, waited, turn.by_model())
 
 
 def _needs_models(node: Node[Any]) -> int:

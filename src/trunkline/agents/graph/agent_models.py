@@ -34,6 +34,7 @@ from trunkline.core.graph.description import (
 from trunkline.core.graph.hosting import Progress
 from trunkline.core.graph.models import ModelInfo
 from trunkline.core.graph.ordinals import ModelStatus
+from trunkline.core.graph.resident import ResidentModel
 from trunkline.core.ids import new_id
 from trunkline.core.log import MemoryLog
 from trunkline.core.redaction import Redaction
@@ -346,6 +347,10 @@ class AgentModels:
         """Load a model, and keep it. An agent is ready as it is."""
         if not self._knows(name):
             await self._models.load(name)
+
+    def resident(self) -> tuple[ResidentModel, ...]:
+        """The models that are loaded; an agent is none."""
+        return self._models.resident()
 
     async def unload(self, name: str) -> None:
         """Keep a model no longer. An agent stays ready."""

@@ -38,6 +38,7 @@ from trunkline.core.graph.hosting import (
 )
 from trunkline.core.graph.models import ModelInfo
 from trunkline.core.graph.ordinals import InferenceEngine
+from trunkline.core.graph.resident import ResidentModel
 from trunkline.core.graph.turns import DescribeError
 from trunkline.models.catalog_entry import HEARS, SPEAKS
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine
@@ -58,6 +59,8 @@ class Models(Protocol):
     def is_here(self, name: str) -> bool: ...
 
     def list(self) -> tuple[ModelInfo, ...]: ...
+
+    def resident(self) -> tuple[ResidentModel, ...]: ...
 
     async def download(self, name: str, progress: Progress) -> None: ...
 

@@ -22,6 +22,7 @@ from functools import partial
 
 from trunkline.agents.graph.pool_engines import LoadedEngine, is_speech, load_engine
 from trunkline.agents.graph.pool_leases import EmbeddingLease, LanguageLease
+from trunkline.agents.graph.pool_memory import MemoryMeter, Resident
 from trunkline.agents.graph.weights import Weights
 from trunkline.core.faults import (
     ConfigError,
@@ -36,17 +37,9 @@ from trunkline.core.faults import (
 from trunkline.core.graph.hosting import Progress
 from trunkline.core.graph.models import ModelInfo
 from trunkline.core.graph.ordinals import InferenceEngine, ModelStatus
+from trunkline.core.graph.resident import ResidentModel
 from trunkline.models import catalog, catalog_json, hub
-from trunkline.models.catalog_entry import (
-    EMBEDDING,
-    LLAMA,
-    LLM,
-    LORA,
-    ONNX,
-    OPENAI,
-    USUAL_WINDOW,
-    CatalogEntry,
-)
+from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, LORA, ONNX, OPENAI, USUAL_WINDOW, CatalogEntry
 from trunkline.models.embedding_mock import MockEmbedding
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine
 from trunkline.models.installed import lacking_engines
@@ -60,15 +53,6 @@ logger = logging.getLogger(__name__)
 SPEECH = "sherpa-onnx"
 #: What clients call a language model.
 LANGUAGE = "language"
-
-
-class _Resident:
-    """A model that is loaded, or is being loaded."""
-
-    def __init__(self, loading: asyncio.Task[LoadedEngine]) -> None:
-        self.loading = loading
-        self.uses = 0
-        self.pinned = False
 
 
 class ModelPool:
@@ -98,7 +82,8 @@ class ModelPool:
         self._entries = entries
         self._places = places
         self._threads = threads
-        self._residents: dict[str, _Resident] = {}
+        self._residents: dict[str, Resident] = {}
+        self._meter = MemoryMeter()
         self._downloads: dict[str, asyncio.Task[None]] = {}
         # Engines on their way out.
         self._closing: set[asyncio.Task[None]] = set()
@@ -115,6 +100,10 @@ class ModelPool:
     def list(self) -> tuple[ModelInfo, ...]:
         """Every model of the catalog, as it is now. Looks at all their files: for a thread."""
         return tuple(map(self._info, self._entries.values()))
+
+    def resident(self) -> tuple[ResidentModel, ...]:
+        """Those that are loaded, and what they take. Looks at no file."""
+        return tuple(each.told(name) for name, each in self._residents.items() if each.is_there)
 
     def _info(self, entry: CatalogEntry) -> ModelInfo:
         path = self._weights.path(entry) if entry.engine != OPENAI else None
@@ -221,7 +210,7 @@ class ModelPool:
 
     async def _use(
         self, entry: CatalogEntry, missing: type[ModelError], *, pin: bool = False
-    ) -> tuple[_Resident, LoadedEngine]:
+    ) -> tuple[Resident, LoadedEngine]:
         """Count one use more of a model, and wait until it is loaded. `pin`: keep it, from now on: whoever unloads it
         while it is being loaded has the last word."""
         resident = self._residents.get(entry.name)
@@ -229,8 +218,11 @@ class ModelPool:
             path = self._weights.path(entry) if entry.engine != OPENAI else ""
             if path is None:
                 raise missing(f"The model `{entry.name}` is not on this machine: download it first.")
-            loading = load_engine(entry, path, places=self._places, threads=self._threads, lora=self._adapters(entry))
-            resident = _Resident(asyncio.create_task(loading))
+            resident = Resident(
+                load_engine(entry, path, places=self._places, threads=self._threads, lora=self._adapters(entry)),
+                self._meter,
+                self._weights.size(entry) if path else 0,
+            )
             self._residents[entry.name] = resident
         resident.uses += 1
         resident.pinned |= pin
@@ -249,15 +241,15 @@ class ModelPool:
         known = (entry for entry in self._entries.values() if entry.kind == LORA and base.name in entry.bases)
         return {entry.name: path for entry in known if (path := self._weights.path(entry)) is not None}
 
-    def _ender(self, name: str, resident: _Resident) -> Callable[[], None]:
+    def _ender(self, name: str, resident: Resident) -> Callable[[], None]:
         return lambda: self._end(name, resident)
 
-    def _end(self, name: str, resident: _Resident) -> None:
+    def _end(self, name: str, resident: Resident) -> None:
         """One use less. The last one takes the model along, unless it is pinned."""
         resident.uses -= 1
         self._evict(name, resident)
 
-    def _evict(self, name: str, resident: _Resident) -> None:
+    def _evict(self, name: str, resident: Resident) -> None:
         if resident.uses > 0 or self._residents.get(name) is not resident:
             return
         loading = resident.loading

@@ -111,8 +111,9 @@ class Knowledge(Value, hot=True):
 class GraphTurn:
     """What the nodes of one turn share."""
 
-    __slots__ = ("_chunks", "_context", "_repeated", "_steps", "_written", "approve", "cached_tokens", "data", "events",
-                 "instructions", "intent", "knowledge", "lead", "pieces", "prompt_tokens", "sample_rate", "samples",
+    __slots__ = ("_asked", "_chunks", "_context", "_repeated", "_steps", "_written", "approve", "cached_tokens", "data",
+                 "events", "instructions", "intent", "knowledge", "lead", "pieces", "prompt_tokens", "sample_rate",
+                 "samples",
                  "text", "tokens", "tool_calls", "written")  # fmt: skip
 
     def __init__(self, text: str, approve: ApproveCall | None = None) -> None:
@@ -136,12 +137,27 @@ class GraphTurn:
         self._context: dict[str, Any] | None = None
         """What templates can speak of, as far as one has asked."""
         self.tokens = self.prompt_tokens = self.cached_tokens = 0
+        self._asked: list[tuple[str, int]] = []
+        """The models that were asked, and how many tokens there had been before."""
         self.sample_rate = 0
         """Of all sound of the turn; 0 while there is none."""
         self.samples = 0
         """How many of them have been made."""
         self.data: dict[str, Any] | None = None
         """Diagnostics of the running node; None if nobody wants them."""
+
+    def asks(self, model: str) -> None:
+        """From now on, what is counted is that model's."""
+        self._asked.append((model, self.tokens))
+
+    def by_model(self) -> tuple[tuple[str, int], ...]:
+        """The models that were asked, each once, and the tokens that it has generated."""
+        found: dict[str, int] = {}
+        end = self.tokens
+        for model, begin in reversed(self._asked):
+            found[model] = found.get(model, 0) + end - begin
+            end = begin
+        return tuple(found.items())
 
     def count(self, piece: str) -> None:
         """Add up what a piece of generated text costs. An engine may tell anything; the end of a turn must fit.

@@ -34,6 +34,10 @@ class Ending(Value, hot=True):
     tokens_cached: int = 0
     error: Fault | None = None
     """What failed it."""
+    waited: float = 0.0
+    """Seconds in which no model had time for it."""
+    models: tuple[tuple[str, int], ...] = ()
+    """The language models that were asked, and the tokens that each has generated."""
 
 
 class Listener(Protocol):

@@ -1,23 +1,17 @@
-"""Figures for Prometheus, as text: https://prometheus.io/docs/instrumenting/exposition_formats/."""
+"""Figures of an exchange, for Prometheus."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from starlette.responses import Response
 
+from trunkline.base.prometheus import MEDIA_TYPE, metric
 from trunkline.core.turns import State
 from trunkline.exchange.api.endpoint import ApiCall, ApiEndpoint
 from trunkline.exchange.api.events import EventStreams
 from trunkline.models import model_server
-
-MEDIA_TYPE = "text/plain; version=0.0.4"
-
-_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
-
-#: The numbers that are told once for each label, or once without any.
-Samples = Iterable[tuple[Mapping[str, str], float]]
 
 
 async def metrics(call: ApiCall) -> Any:
@@ -37,26 +31,26 @@ async def _text(call: ApiCall) -> str:
     nodes = [] if cluster is None else [*cluster.nodes.others.values(), cluster.me]
     return "".join(
         [
-            *([_metric("cluster_node_up", "gauge", "Whether a node of the cluster is alive, as this one sees it.",
+            *([metric("cluster_node_up", "gauge", "Whether a node of the cluster is alive, as this one sees it.",
                        [({"node": node.name}, node is not cluster.me or cluster.nodes.is_held) for node in nodes]),
-               _metric("sessions_owned", "gauge", "Sessions whose turns this node runs.", [({}, len(cluster.owned))]),
-               _metric("sessions_followed", "gauge", "Sessions of other nodes that clients here watch.",
+               metric("sessions_owned", "gauge", "Sessions whose turns this node runs.", [({}, len(cluster.owned))]),
+               metric("sessions_followed", "gauge", "Sessions of other nodes that clients here watch.",
                        [({}, sum(each.is_followed for each in live))]),
-               _metric("cluster_wire_served", "gauge", "Chat platforms that this node serves for all.",
+               metric("cluster_wire_served", "gauge", "Chat platforms that this node serves for all.",
                        [({"wire": wire}, 1) for wire in cluster.wires])] if cluster is not None else []),
-            _metric("agent_healthy", "gauge", "Whether the last that was heard of an agent was good.",
+            metric("agent_healthy", "gauge", "Whether the last that was heard of an agent was good.",
                     [({"agent": entry.name}, (await entry.health())[0]) for entry in entries]),
-            _metric("sessions_awake", "gauge", "Sessions that have their agent.", [({}, len(live))]),
-            _metric("turns_running", "gauge", "Turns in progress.", [({}, running)]),
-            _metric("approvals_pending", "gauge", "Approvals that wait for a person.", [({}, pending)]),
-            _metric("event_streams", "gauge", "Streams of events that are open.", [({}, len(streams.open))]),
-            _metric("event_drops_total", "counter", "How often a reader was too slow.", [({}, streams.all_drops)]),
-            _metric("turns_total", "counter", "Turns that have ended.",
+            metric("sessions_awake", "gauge", "Sessions that have their agent.", [({}, len(live))]),
+            metric("turns_running", "gauge", "Turns in progress.", [({}, running)]),
+            metric("approvals_pending", "gauge", "Approvals that wait for a person.", [({}, pending)]),
+            metric("event_streams", "gauge", "Streams of events that are open.", [({}, len(streams.open))]),
+            metric("event_drops_total", "counter", "How often a reader was too slow.", [({}, streams.all_drops)]),
+            metric("turns_total", "counter", "Turns that have ended.",
                     [({"agent": row["agent"]}, row["turns"]) for row in used]),
-            _metric("tokens_total", "counter", "Tokens that were used.",
+            metric("tokens_total", "counter", "Tokens that were used.",
                     [({"agent": row["agent"], "kind": kind}, row[f"{kind}_tokens"])
                      for row in used for kind in ("input", "output", "cache_read", "cache_write")]),
-            _metric("cost_usd_total", "counter", "What models have cost, as far as prices are known.",
+            metric("cost_usd_total", "counter", "What models have cost, as far as prices are known.",
                     [({"agent": row["agent"]}, row["usd"]) for row in used]),
             *_model_servers(),
         ]
@@ -80,19 +74,11 @@ def _model_servers() -> Iterator[str]:
          [(each, each.failures) for each in found]),
     ):  # fmt: skip
         labelled = [({"server": each.place, "model": each.model}, value) for each, value in samples]
-        yield _metric(f"model_server_{name}", kind, meaning, labelled)
-    yield _metric(
+        yield metric(f"model_server_{name}", kind, meaning, labelled)
+    yield metric(
         "model_requests_waiting", "gauge", "Requests that wait for a server of their model.",
         [({"model": model}, count) for model, count in model_server.waiting().items()],
     )  # fmt: skip
-
-
-def _metric(name: str, kind: str, meaning: str, samples: Samples) -> str:
-    lines = [f"# HELP trunkline_{name} {meaning}", f"# TYPE trunkline_{name} {kind}"]
-    for labels, value in samples:
-        shown = ",".join(f'{label}="{text.translate(_ESCAPES)}"' for label, text in labels.items())
-        lines.append(f"trunkline_{name}{f'{{{shown}}}' if shown else ''} {value:.15g}")
-    return "\n".join(lines) + "\n"
 
 
 ENDPOINTS = (

@@ -18,6 +18,7 @@ from trunkline.core.graph.hosting import (
     VoiceInputDescription,
 )
 from trunkline.core.graph.models import ModelInfo
+from trunkline.core.graph.resident import ResidentModel
 from trunkline.core.graph.turns import DescribeError, Ending, Listener, TranscriptListener
 
 
@@ -184,6 +185,9 @@ class HostedModels(Protocol):
 
     def list(self) -> tuple[ModelInfo, ...]:
         """The catalog, with where each model is."""
+
+    def resident(self) -> tuple[ResidentModel, ...]:
+        """The models that are loaded, as they are now. Quick."""
 
     async def download(self, name: str, progress: Progress) -> None:
         """Fetch a model. Goes on when nobody waits for it any longer.

@@ -424,7 +424,7 @@ class HealthRequest(FromClient):
 class HealthResponse(FromServer):
     """How the server is. `status`: ready or stopping."""
 
-    wire = "Q s Q I I I I"
+    wire = "Q s Q I I I I Q I Q"
 
     request_id: int = 0
     status: str = ""
@@ -433,6 +433,11 @@ class HealthResponse(FromServer):
     agents: int = 0
     turns_running: int = 0
     turns_waiting: int = 0
+    tokens_generated: int = 0
+    """Since the server began."""
+    models_loaded: int = 0
+    memory_bytes: int = 0
+    """Of all models that are loaded: measured, or estimated by their files."""
 
 
 #: By tag, from 1. Append only.

@@ -31,8 +31,12 @@ async def test_there_is_a_line_for_each_session_and_turn_and_none_says_what_was_
                 await peer.turn()
         await until(lambda: len(caplog.messages) == 3)
     first, second, session = caplog.messages
-    assert re.fullmatch(r"session 1: turn of agent \d+: Success, \d+\.\d{3} s, 3 tokens", first)
-    assert re.fullmatch(r"session 1: turn of agent \d+: Error 4003, \d+\.\d{3} s, 0 tokens", second)
+    assert re.fullmatch(
+        r"session 1: turn of agent \d+: Success, \d+\.\d{3} s, 3 tokens, \d+\.\d tokens/s, "
+        r"first word after \d+\.\d{3} s, waited 0\.000 s",
+        first,
+    )
+    assert re.fullmatch(r"session 1: turn of agent \d+: Error 4003, \d+\.\d{3} s, 0 tokens, waited 0\.000 s", second)
     assert re.fullmatch(r"session 1: 127\.0\.0\.1:\d+, \d+\.\d s, 2 turns", session)
     assert SAID not in caplog.text
 

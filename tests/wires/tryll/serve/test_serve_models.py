@@ -15,6 +15,7 @@ from tests.support.tryll_served import Peer, echo, served
 from trunkline.core.fault_table import TABLE
 from trunkline.core.faults import DownloadFailed, Fault, ModelError, ModelNotFetched
 from trunkline.core.graph.hosting import Progress
+from trunkline.core.graph.resident import ResidentModel
 from trunkline.models.embedding_mock import MockEmbedding
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine, Slot
 from trunkline.models.mock_language import MockLanguage
@@ -77,6 +78,9 @@ class Pool:
             raise ValueError("nobody foresaw this")
         if name in TABLE:
             raise kinds()[name]("told", hint="do this")
+
+    def resident(self) -> tuple[ResidentModel, ...]:
+        return (ResidentModel("good", 1 << 20, True, 2), ResidentModel("bad", 1 << 10))
 
     async def unload(self, name: str) -> None:
         self.asked.append(f"unload {name}")

@@ -185,6 +185,7 @@ class ModelNode(Node[P]):
     def _begin(
         self, turn: GraphTurn, prompt: Prompt, *, stream: bool, grammar: str | None
     ) -> AsyncGenerator[str, None]:
+        turn.asks(self.model_name)
         if turn.data is not None:
             turn.data["model"] = self.model_name
             turn.data["prompt"] = shown(prompt)

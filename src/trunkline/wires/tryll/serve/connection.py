@@ -61,7 +61,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     """Connects a transport and a session. `behind`: the client does not read what it is sent."""
 
     __slots__ = ("_backlog", "_closed", "_corked", "_ending", "_eof", "_framer", "_out", "_owed", "_size", "_taken_at",
-                 "_timer", "_tls", "_too_large", "_waiters", "bearer", "behind", "id", "server", "session",
+                 "_timer", "_tls", "_too_large", "_waiters", "admitted", "bearer", "behind", "id", "server", "session",
                  "transport")  # fmt: skip
 
     transport: asyncio.Transport
@@ -69,6 +69,8 @@ class ServerConnection(asyncio.BufferedProtocol):
     def __init__(self, server: TryllServer) -> None:
         self.server = server
         self.id = 0
+        self.admitted = False
+        """Whether it counts among those that there is room for."""
         self.session: ClientSession | None = None
         self.bearer = ""
         """A token that came with the connection itself, where that has a place for it."""
@@ -101,7 +103,11 @@ class ServerConnection(asyncio.BufferedProtocol):
         self.say(SessionReady(PROTOCOL_VERSION, self.id, self.server.extensions))
         self.flush()
         if self.server.stopping:
+            self.server.refused("stopping")
             self.stop()
+        elif not self.server.admits(self):
+            most = self.server.settings.max_clients
+            self.refuse(2001, f"This server takes at most {most} clients, and has them: try again later.")
 
     def get_buffer(self, sizehint: int) -> memoryview:
         # All connections have the same: what was read is taken out before anybody else reads. Without it asyncio would

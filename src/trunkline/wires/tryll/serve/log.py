@@ -1,9 +1,10 @@
 """What a server logs of its clients, at `info`: a line for each session, and one for each turn, when it is over.
 
-    session 7: turn of agent 2: Success, 0.412 s, 18 tokens
+    session 7: turn of agent 2: Success, 0.412 s, 18 tokens, 61.2 tokens/s, first word after 0.118 s, waited 0.000 s
     session 7: 127.0.0.1:56102, 31.5 s, 4 turns
 
-Numbers only: never what anybody said, nor what a client calls its things. At `debug`, that a session begins, too.
+`waited`: until a model had time for it. Numbers only: never what anybody said, nor what a client calls its things. At
+`debug`, that a session begins, too.
 """
 
 from __future__ import annotations
@@ -34,7 +35,6 @@ class SessionLog:
         """Where each comes from, and since when."""
         self._turns: dict[int, int] = {}
         """How many each has had."""
-        self._running: dict[ServedTurn, float] = {}
 
     def entered(self, connection: ServerConnection) -> None:
         """A session has begun."""
@@ -50,19 +50,18 @@ class SessionLog:
         logger.info("session %d: %s, %.1f s, %d turns", connection.id, address, self._loop.time() - since, turns,
                     extra={"session": connection.id})  # fmt: skip
 
-    def begun(self, turn: ServedTurn) -> None:
-        """A turn has begun."""
-        self._running[turn] = self._loop.time()
-
     def over(self, turn: ServedTurn, session: int, ending: Ending) -> None:
-        """It has ended."""
-        seconds = self._loop.time() - self._running.pop(turn)
+        """A turn has ended."""
         if session in self._sessions:
             self._turns[session] = self._turns.get(session, 0) + 1
         status = _STATUS.get(ending.status, ending.status)
         told = status if ending.error is None else f"{status} {form_of(ending.error.kind).tryll}"
-        logger.info("session %d: turn of agent %d: %s, %.3f s, %d tokens", session, turn.served.id, told, seconds,
-                    ending.tokens_generated, extra={"session": session})  # fmt: skip
+        speed, first = turn.speed(ending.tokens_generated), turn.first_word
+        logger.info(
+            "session %d: turn of agent %d: %s, %.3f s, %d tokens%s%s, waited %.3f s", session, turn.served.id, told,
+            turn.seconds, ending.tokens_generated, "" if speed is None else f", {speed:.1f} tokens/s",
+            "" if first is None else f", first word after {first:.3f} s", ending.waited, extra={"session": session},
+        )  # fmt: skip
 
 
 def session_log(loop: asyncio.AbstractEventLoop) -> SessionLog | None:

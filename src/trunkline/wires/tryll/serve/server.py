@@ -21,9 +21,11 @@ from trunkline.base import memory
 from trunkline.base.listening_socket import bound
 from trunkline.base.values import Value
 from trunkline.core import tracing
+from trunkline.core.graph.turns import Ending
 from trunkline.wires.tryll.host import GraphHost
 from trunkline.wires.tryll.messages import HealthResponse, ModelInfo
 from trunkline.wires.tryll.serve.connection import END_SECONDS, EXTENSIONS, ServerConnection, socket_of
+from trunkline.wires.tryll.serve.figures import Limit, Reason, ServerFigures
 from trunkline.wires.tryll.serve.log import session_log
 from trunkline.wires.tryll.serve.turns import ServedTurn
 
@@ -53,12 +55,20 @@ class ServerSettings(Value):
     """
     frame_seconds: float = 60.0
     """How long a frame may take from its first byte to its last."""
+    max_clients: int = 0
+    """How many may be connected at once; 0: as many as there is room for."""
+    max_agents: int = 0
+    """How many agents a client may have at once; 0: as many as any session may."""
+    turns_per_minute: int = 0
+    """How many turns of a client may begin within a minute; 0: any number."""
 
 
 class TryllServer:
     """All sessions of one host, on any number of addresses."""
 
-    def __init__(self, host: GraphHost, settings: ServerSettings | None = None) -> None:
+    def __init__(
+        self, host: GraphHost, settings: ServerSettings | None = None, figures: ServerFigures | None = None
+    ) -> None:
         self.host = host
         self.settings = settings if settings is not None else ServerSettings()
         self.loop = asyncio.get_running_loop()
@@ -71,12 +81,15 @@ class TryllServer:
         """How many there are in all sessions."""
         self.turns: set[ServedTurn] = set()
         """Those that are under way."""
+        self.figures = figures
+        """None unless somebody asks for them."""
+        self.clients = self.accepted = self.tokens = 0
+        """Those who are let in, all who ever connected, and the tokens that were generated for them."""
         self.log = session_log(self.loop)
         """None unless somebody reads it."""
         self.tracer = tracing.tracer
         """None unless somebody follows what happens."""
         self._began = self.loop.time()
-        self._sessions = 0
         self._listed: asyncio.Task[tuple[ModelInfo, ...]] | None = None
         """The list of models that is being made, or was made last."""
         self._listing: asyncio.Task[tuple[ModelInfo, ...]] | None = None
@@ -185,6 +198,9 @@ class TryllServer:
             self.agents,
             len(self.turns),
             sum(not turn.begun for turn in self.turns),
+            self.tokens,
+            len(there := self.host.models.resident()),
+            sum(each.memory_bytes for each in there),
         )
 
     # For connections.
@@ -192,14 +208,45 @@ class TryllServer:
     def entered(self, connection: ServerConnection) -> None:
         """There is one more, which gets the id of its session."""
         self.connections.add(connection)
-        self._sessions += 1
-        connection.id = self._sessions
+        self.accepted += 1
+        connection.id = self.accepted
         if self.log is not None:
             self.log.entered(connection)
+
+    def admits(self, connection: ServerConnection) -> bool:
+        """Whether there is room for this client; then it counts until it has left."""
+        most = self.settings.max_clients
+        if most and self.clients >= most:
+            self.refused("clients")
+            return False
+        connection.admitted = True
+        self.clients += 1
+        return True
+
+    def refused(self, reason: Reason) -> None:
+        """A client was not let in."""
+        if self.figures is not None:
+            self.figures.refused[reason] += 1
+
+    def limited(self, limit: Limit) -> None:
+        """A client has asked for more than it gets."""
+        if self.figures is not None:
+            self.figures.limited[limit] += 1
+
+    def turn_over(self, turn: ServedTurn, session: int, ending: Ending) -> None:
+        """A turn has ended, and has said so."""
+        self.turns.discard(turn)
+        self.tokens += ending.tokens_generated
+        turn.ended()
+        if self.log is not None:
+            self.log.over(turn, session, ending)
+        if self.figures is not None:
+            self.figures.over(turn, ending)
 
     def left(self, connection: ServerConnection) -> None:
         """There is one less."""
         self.connections.discard(connection)
+        self.clients -= connection.admitted
         if self.log is not None:
             self.log.left(connection)
         if self._giving_back is None and not self.stopping:

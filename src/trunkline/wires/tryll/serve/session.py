@@ -22,6 +22,7 @@ from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.errors import TryllError, described
 from trunkline.wires.tryll.host import HostSession
 from trunkline.wires.tryll.serve.history import HISTORY
+from trunkline.wires.tryll.serve.pace import TurnPace
 from trunkline.wires.tryll.serve.quota import MAX_KEPT_BYTES, MAX_SAID_BYTES, MemoryQuota
 from trunkline.wires.tryll.serve.requests import REQUESTS, Reporter
 from trunkline.wires.tryll.serve.scheduler import RequestScheduler
@@ -52,7 +53,7 @@ _ENGINES = frozenset(m.InferenceEngine.names())
 class ClientSession(RequestScheduler):
     """What one client has here."""
 
-    __slots__ = ("_agents", "_count", "_ended", "_leaving", "_turns", "host", "kept", "said", "voices")
+    __slots__ = ("_agents", "_count", "_ended", "_leaving", "_pace", "_turns", "host", "kept", "said", "voices")
 
     def __init__(self, connection: ServerConnection) -> None:
         super().__init__(connection)
@@ -69,6 +70,8 @@ class ClientSession(RequestScheduler):
         """None until it has one."""
         self.kept = MemoryQuota(MAX_KEPT_BYTES, "agents and storages")
         self.said = MemoryQuota(MAX_SAID_BYTES, "conversations")
+        most = self.server.settings.turns_per_minute
+        self._pace = TurnPace(most) if most else None
         self._ended = False
 
     @property
@@ -179,11 +182,13 @@ class ClientSession(RequestScheduler):
         request_id, version, token = request.request_id, request.protocol_version, self.server.settings.token
         if version not in _VERSIONS:
             problem = f"This server speaks version {m.PROTOCOL_VERSION} of the protocol, and the client {version}."
+            self.server.refused("version")
             self.connection.refuse(5004, problem, request_id)
             return
         given = request.token or self.connection.bearer
         if token and not hmac.compare_digest(given.encode("utf-8", "replace"), token.encode()):
             # No second guess on the same connection.
+            self.server.refused("token")
             self.connection.refuse(2003, "The token is missing or wrong.", request_id)
             return
         for kind in ("inference_engine", "stt_engine", "tts_engine", "embedding_engine"):
@@ -212,8 +217,7 @@ class ClientSession(RequestScheduler):
         host = self.configured()
         if (graph := request.graph) is None:
             raise TryllError(3003, "There is no graph.")
-        if len(self._agents) >= MAX_AGENTS or self._count >> AGENT_BITS:
-            raise TryllError(3003, f"A session has at most {MAX_AGENTS} agents.")
+        self._room_for_agent()
         make = partial(
             host.create_agent,
             graph,
@@ -228,6 +232,20 @@ class ClientSession(RequestScheduler):
         self._agents[agent_id] = ServedAgent(agent_id, agent, size)
         self.server.agents += 1
         self.say(m.CreateAgentResponse(request.request_id, agent_id))
+
+    def _room_for_agent(self) -> None:
+        wanted = self.server.settings.max_agents
+        most = min(wanted, MAX_AGENTS) if wanted else MAX_AGENTS
+        if len(self._agents) >= most or self._count >> AGENT_BITS:
+            self.server.limited("agents")
+            raise TryllError(3003, f"A session has at most {most} agents.")
+
+    def _paced(self, pace: TurnPace) -> None:
+        wait = pace.wait(self.server.loop.time())
+        if wait:
+            self.server.limited("turns")
+            most = self.server.settings.turns_per_minute
+            raise TryllError(3004, f"A client has at most {most} turns in a minute: the next one in {wait:.0f} s.")
 
     def served(self, agent_id: int) -> ServedAgent:
         """An agent of this session.
@@ -262,6 +280,8 @@ class ClientSession(RequestScheduler):
             raise TryllError(2001)
         if served.turn is not None:
             raise TryllError(3004)
+        if self._pace is not None:
+            self._paced(self._pace)
         # `waits` asks for that, too: this saves a call for each message, of which there are the most.
         if served.changing and self.waits(served, request, size):
             return
@@ -271,8 +291,6 @@ class ClientSession(RequestScheduler):
         self.weigh(turn.size)
         self._turns += 1
         server.turns.add(turn)
-        if server.log is not None:
-            server.log.begun(turn)
         if server.tracer is not None:
             work = traced(work, server.tracer.turn(str(served.id), AGENT))
         turn.task = server.loop.create_task(turn.run(work, self._turn_over), name="turn")
@@ -288,10 +306,8 @@ class ClientSession(RequestScheduler):
         finally:
             served.turn = None
             self._turns -= 1
-            self.server.turns.discard(turn)
             self.weigh(-turn.size)
-            if self.server.log is not None:
-                self.server.log.over(turn, self.connection.id, ending)
+            self.server.turn_over(turn, self.connection.id, ending)
         self.heard(served)
         if served.then:
             served.settle()

@@ -79,8 +79,8 @@ class ServedAgent:
 class ServedTurn:
     """A `Listener` that sends what it hears."""
 
-    __slots__ = ("_cancelled", "_connection", "_final", "_spoken", "_waiter", "begun", "request_id", "served", "size",
-                 "task")  # fmt: skip
+    __slots__ = ("_began", "_cancelled", "_connection", "_ended", "_final", "_first", "_spoken", "_waiter", "begun",
+                 "request_id", "served", "size", "task")  # fmt: skip
 
     def __init__(self, connection: ServerConnection, served: ServedAgent, request_id: int, size: int) -> None:
         self._connection = connection
@@ -91,6 +91,9 @@ class ServedTurn:
         self._final = self._cancelled = self._spoken = False
         self.begun = False
         """Whether it has said anything yet."""
+        self._began = self._ended = connection.server.loop.time()
+        self._first = 0.0
+        """When it said something first; 0 before that."""
         self._waiter: asyncio.Future[None] | None = None
         self.task: asyncio.Task[None] | None = None
 
@@ -104,6 +107,31 @@ class ServedTurn:
         except Exception:
             logger.exception("a turn failed")
         over(self, ending)
+
+    # How long it took.
+
+    @property
+    def seconds(self) -> float:
+        """From its message to its end."""
+        return self._ended - self._began
+
+    @property
+    def first_word(self) -> float | None:
+        """From its message to its first word or sound; None if it said nothing."""
+        return self._first - self._began if self._first else None
+
+    def speed(self, tokens: int) -> float | None:
+        """Tokens in a second, after the first; None where that cannot be told."""
+        seconds = self._ended - self._first
+        return (tokens - 1) / seconds if self._first and tokens > 1 and seconds > 0 else None
+
+    def ended(self) -> None:
+        """It is over."""
+        self._ended = self._connection.server.loop.time()
+
+    def _says(self) -> None:
+        self.begun = True
+        self._first = self._connection.server.loop.time()
 
     def cancel(self) -> None:
         """End it soon, as cancelled."""
@@ -127,7 +155,8 @@ class ServedTurn:
                 self._waiter = None
 
     def delta(self, text: str) -> None:
-        self.begun = True
+        if not self.begun:
+            self._says()
         if len(text) <= MOST_CHARACTERS:
             self._connection.send(answer_frame(self.request_id, self.served.id, text, True))
         else:
@@ -135,14 +164,16 @@ class ServedTurn:
 
     def whole(self, text: str, final: bool) -> None:
         self._final = final
-        self.begun = True
+        if not self.begun:
+            self._says()
         if len(text) <= MOST_CHARACTERS:
             self._connection.send(answer_frame(self.request_id, self.served.id, text, False, final))
         else:
             self._connection.say(AnswerText(self.request_id, self.served.id, text, False, final))
 
     def audio(self, pcm: bytes, sample_rate: int) -> None:
-        self.begun = True
+        if not self.begun:
+            self._says()
         if not self._spoken:
             self._spoken = True
             self._connection.say(TtsAudioFormatFrame(self.served.id, sample_rate))

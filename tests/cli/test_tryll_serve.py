@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 from click.testing import CliRunner
 
@@ -20,11 +23,12 @@ from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_process import tryll_process
 from tests.support.tryll_served import Peer, echo, served
 from tests.support.tryll_websocket import websocket
+from trunkline import __version__
 from trunkline.agents.coder.agent import Coder
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.base.config import user_file
 from trunkline.base.config_addresses import beside
-from trunkline.cli import services, tryll
+from trunkline.cli import services, tryll, tryll_serve
 from trunkline.core.configuration import settled
 from trunkline.core.faults import ConfigError
 from trunkline.models.discover import ModelChoice
@@ -58,7 +62,7 @@ def test_wrong_usage_is_told_without_a_traceback(tmp_path: Path) -> None:
 
 def test_the_token_comes_from_the_environment() -> None:
     def token(environ: dict[str, str], **flags: bool) -> str:
-        return tryll._token(settled("tryll", flags, environ | {"TRUNKLINE_HOME": "/nowhere"}, workspace=None))
+        return tryll_serve._token(settled("tryll", flags, environ | {"TRUNKLINE_HOME": "/nowhere"}, workspace=None))
 
     assert token({"TRUNKLINE_TRYLL_TOKEN": "x"}, public=True) == "x"
     assert token({}) == ""
@@ -106,6 +110,48 @@ def test_a_workspace_that_nobody_trusts_opens_nothing(
     assert all(f"`tryll.{key}`" in told for key in keys)
 
 
+def test_a_file_that_is_named_is_read_alone_and_flags_and_variables_come_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = Path(user_file())
+    own.parent.mkdir(parents=True)
+    own.write_text("[tryll]\nmax_agents = 1\n")
+    (tmp_path / "trunkline.toml").write_text("[tryll]\nmax_clients = 7\n")
+    named = tmp_path / "ours/tryll.toml"
+    named.parent.mkdir()
+    named.write_text('[tryll]\nmodels_dir = "none"\nturns_per_minute = 5\nlisten = "127.0.0.1:1"\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRUNKLINE_CONFIG", "")
+    result = CliRunner().invoke(tryll.command, ["serve", "--config", "ours/tryll.toml"])
+    assert (result.exit_code, f"{named}:2:1: `models_dir` names `{named.parent}/none`" in result.output) == (1, True)
+    monkeypatch.setenv("TRUNKLINE_TRYLL_LISTEN", "127.0.0.1:2")
+    found = settled("tryll", {"turns_per_minute": 6})
+    assert (found["turns_per_minute"], found["listen"]) == (6, "127.0.0.1:2")
+    assert (found["max_agents"], found["max_clients"]) == (None, None)
+    named.unlink()
+    with pytest.raises(ConfigError, match="does not exist"):
+        settled("tryll")
+
+
+def test_figures_are_for_others_only_if_the_server_is(tmp_path: Path) -> None:
+    result = CliRunner().invoke(tryll.command, ["serve", "--metrics", "0.0.0.0:1"])
+    assert (result.exit_code, "`--metrics 127.0.0.1:PORT`" in result.output) == (1, True)
+
+
+@pytest.mark.process
+def test_figures_and_health_are_told_beside_the_server(tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = f"http://{place}"
+    with tryll_process("--metrics", place, environ={"TRUNKLINE_HOME": str(tmp_path)}) as server:
+        asyncio.run(_configured(server.port))
+        assert httpx.get(f"{address}/healthz").text == "ready\n"
+        figures = httpx.get(f"{address}/metrics")
+        assert figures.headers["content-type"].startswith("text/plain; version=0.0.4")
+        assert "\ntrunkline_tryll_connections_total 1\n" in figures.text
+
+
 @pytest.mark.process
 def test_in_a_trusted_network_everybody_is_served_and_that_is_said_once(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "trunkline", "tryll", "serve", "--listen", "0.0.0.0:0", "--public", "--no-token"]
@@ -135,13 +181,13 @@ async def _configured(port: int) -> None:
 
 async def test_what_agents_may_do_is_what_the_command_line_says_and_nothing_else(tmp_path: Path) -> None:
     said = {"agents": ["scripted:tour"], "workspace": str(tmp_path), "mode": "auto_edit", "allow": ["Bash", "Mine"]}
-    among = tryll._agents(settled("tryll", said), "a-long-token-0123")
+    among = tryll_serve._agents(settled("tryll", said), "a-long-token-0123")
     made = among(ModelPool())
     assert [model.name for model in made.list()][-2:] == ["agent:echo", "agent:scripted:tour"]
     policy = made._policy()
     told = [policy.verdict("Write", "edit"), policy.verdict("Bash", "exec"), policy.verdict("Other", "exec")]
     assert told == ["allow", "allow", "deny"]
-    assert tryll._agents(settled("tryll"), "")(ModelPool())._policy().verdict("Read", "info") == "deny"
+    assert tryll_serve._agents(settled("tryll"), "")(ModelPool())._policy().verdict("Read", "info") == "deny"
     assert "a-long-token-0123" not in made._secrets.text("it is a-long-token-0123")
     await made.close()
 
@@ -154,7 +200,7 @@ def test_an_agent_that_nobody_told_of_a_model_gets_the_one_that_chat_would_take(
 
     monkeypatch.setattr("trunkline.models.discover.discover", found)
     monkeypatch.setattr("os.environ", {"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
-    agents = tryll._offered(["coder"], str(tmp_path))
+    agents = tryll_serve._offered(["coder"], str(tmp_path))
     assert isinstance(agents["coder"], Coder)
     assert agents["coder"].settings.model.model == "found-here"
     assert "The agents' model is `found-here`: it is a test." in capfd.readouterr().err
@@ -259,6 +305,76 @@ async def test_conversations_are_kept_as_sessions_if_that_is_wanted(tmp_path: Pa
     assert "You said: remember this" in shown.stdout
 
 
+_WITH_STDIN = ["-m", "trunkline", "tryll", "serve", "--listen", "127.0.0.1:0", "--exit-with-stdin", "--json"]
+
+
+@pytest.mark.process
+def test_a_game_learns_from_one_line_where_its_server_is_and_ends_it_by_closing_a_pipe(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, *_WITH_STDIN], env=os.environ | {"TRUNKLINE_HOME": str(tmp_path)}, cwd=tmp_path,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            ready = json.loads(process.stdout.readline())
+            port = ready.pop("port")
+            assert ready == {
+                "type": "ready", "host": "127.0.0.1", "ws_port": None, "pid": process.pid, "version": __version__,
+            }  # fmt: skip
+            # What is said on that pipe means nothing.
+            process.stdin.write(b"hello\n")
+            process.stdin.flush()
+            asyncio.run(_configured(port))
+            said = process.communicate(timeout=PATIENCE_SECONDS)
+            assert (process.returncode, said) == (0, (b"", b""))
+        finally:
+            process.kill()
+
+
+@pytest.mark.process
+def test_the_line_for_programs_has_the_port_for_websockets(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, *_WITH_STDIN, "--ws"], env=os.environ | {"TRUNKLINE_HOME": str(tmp_path)}, cwd=tmp_path,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None
+            ready = json.loads(process.stdout.readline())
+            assert ready["ws_port"] not in (None, 0, ready["port"])
+        finally:
+            process.kill()
+
+
+@pytest.mark.process
+def test_a_game_that_is_killed_leaves_no_server_behind(tmp_path: Path) -> None:
+    game = (
+        "import subprocess, sys\n"
+        f"server = subprocess.Popen([sys.executable, *{_WITH_STDIN!r}], stdin=subprocess.PIPE)\n"
+        "server.wait()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", game], env=os.environ | {"TRUNKLINE_HOME": str(tmp_path)}, cwd=tmp_path,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None
+            assert json.loads(process.stdout.readline())["type"] == "ready"
+        finally:
+            process.kill()
+        # The server has the other end of this pipe, too, and nobody else has: its end is the server's.
+        assert process.stdout.read() == b""
+
+
+@pytest.mark.process
+def test_a_server_without_an_input_to_end_with_ends_at_once(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, *_WITH_STDIN], env=os.environ | {"TRUNKLINE_HOME": str(tmp_path)}, cwd=tmp_path,
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_SECONDS, check=False,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
 async def _talk(port: int, process: subprocess.Popen[bytes]) -> None:
     peer = Peer(*await asyncio.open_connection("127.0.0.1", port))
     assert (await peer.get(m.SessionReady)).protocol_version == 2
@@ -300,7 +416,7 @@ async def test_a_server_can_speak_tls(tmp_path: Path, certificate: Path) -> None
     trusting = ssl.create_default_context(cafile=certificate)
     async with served(tmp_path) as server:
         host, port = await server.server.listen(
-            "127.0.0.1", 0, tryll._tls(str(certificate), str(certificate.with_suffix(".key")))
+            "127.0.0.1", 0, tryll_serve._tls(str(certificate), str(certificate.with_suffix(".key")))
         )
         # Once the client ends it, and once we do.
         for last in (m.HealthRequest(9), m.ConfigureSessionRequest(9, protocol_version=9)):

@@ -1,0 +1,139 @@
+"""A few pages that say how a program is, over HTTP/1.1: for probes and for Prometheus, beside what the program serves.
+
+    pages = StatusPages({"/healthz": healthy, "/metrics": figures}, Hosts.of("127.0.0.1"))
+    await pages.listen("127.0.0.1", 9109)
+    ...
+    await pages.close()
+
+One request per connection, and no body of one is read. This is no web server: it needs no package that a program
+without pages would not have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from hmac import compare_digest
+
+import h11
+
+from trunkline.base.hosts import REFUSED, Hosts
+from trunkline.base.listening_socket import bound
+from trunkline.base.values import Value
+
+logger = logging.getLogger(__name__)
+
+#: From the first byte of a request to the last one of its answer. Whoever asks is near, and the answer is short.
+SECONDS = 10.0
+#: Connections at once: a few probes, and not whoever keeps theirs open.
+MAX_CONNECTIONS = 32
+#: The longest head of a request: far more than a probe sends.
+MAX_HEAD_BYTES = 16 * 1024
+_READ = 4096
+_TEXT = "text/plain; charset=utf-8"
+
+
+class StatusPage(Value):
+    """An answer."""
+
+    text: str
+    status: int = 200
+    media_type: str = _TEXT
+    for_all: bool = False
+    """Whether it is also for those who do not say the token."""
+
+
+class StatusPages:
+    """The pages, by path.
+
+    Args:
+        pages: each made anew for each request.
+        hosts: the names of this server.
+        token: what `Authorization: Bearer` must say for pages that are not for all; "" for nothing.
+    """
+
+    def __init__(self, pages: Mapping[str, Callable[[], StatusPage]], hosts: Hosts, token: str = "") -> None:
+        self._pages = pages
+        self._hosts = hosts
+        self._token = token
+        self._open: set[asyncio.Task[None]] = set()
+        self._servers: list[asyncio.Server] = []
+
+    async def listen(self, host: str, port: int) -> tuple[str, int]:
+        """Answer at an address; gives the real one.
+
+        Raises:
+            OSError: that does not work.
+        """
+        sockets = await bound(host, port)
+        self._servers = [await asyncio.start_server(self._begin, sock=each, limit=MAX_HEAD_BYTES) for each in sockets]
+        address = sockets[0].getsockname()
+        return address[0], address[1]
+
+    async def close(self) -> None:
+        """Answer nobody any more. Idempotent."""
+        for each in self._servers:
+            each.close()
+        for task in self._open:
+            task.cancel()
+        if self._open:
+            await asyncio.wait(self._open)
+
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._open) >= MAX_CONNECTIONS:
+            writer.transport.abort()
+            return
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer), name="status page")
+        self._open.add(task)
+        task.add_done_callback(self._open.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(SECONDS):
+                    await self._answer(h11.Connection(h11.SERVER, MAX_HEAD_BYTES), reader, writer)
+        finally:
+            # Without waiting: whoever does not read has had the time for it.
+            writer.close()
+
+    async def _answer(self, state: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while (event := state.next_event()) is h11.NEED_DATA:
+                state.receive_data(await reader.read(_READ))
+        except h11.RemoteProtocolError as error:
+            page, is_head = StatusPage("Not a valid request.\n", error.error_status_hint), False
+        else:
+            if not isinstance(event, h11.Request):
+                return
+            page, is_head = self._page(event), event.method == b"HEAD"
+        body = page.text.encode()
+        headers = [
+            ("Content-Type", page.media_type), ("Content-Length", str(len(body))), ("Connection", "close"),
+            ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"),
+        ]  # fmt: skip
+        if page.status == 401:
+            headers.append(("WWW-Authenticate", "Bearer"))
+        head = state.send(h11.Response(status_code=page.status, headers=headers))
+        writer.write((head or b"") + (b"" if is_head else body))
+        await writer.drain()
+
+    def _page(self, request: h11.Request) -> StatusPage:
+        headers = dict(request.headers)
+        if not self._hosts.allow(headers.get(b"host", b"").decode("latin-1")):
+            return StatusPage(f"{REFUSED}\n", 400)
+        make = self._pages.get(request.target.decode("latin-1").partition("?")[0])
+        if make is None:
+            return StatusPage("Not found.\n", 404)
+        if request.method not in (b"GET", b"HEAD"):
+            return StatusPage("This page can only be read.\n", 405)
+        try:
+            page = make()
+        except Exception:
+            logger.exception("a status page failed")
+            return StatusPage("This page failed: the log says why.\n", 500, for_all=True)
+        said = headers.get(b"authorization", b"")
+        if self._token and not page.for_all and not compare_digest(said, f"Bearer {self._token}".encode()):
+            return StatusPage("Say the token: `Authorization: Bearer TOKEN`.\n", 401)
+        return page

@@ -1,0 +1,207 @@
+"""`trunkline tryll bench`: how many characters this machine talks for at once.
+
+Exit codes: 0; 1 when it could not be measured, 2 for wrong usage, 130 after Ctrl-C, when what is known is printed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import ExitStack
+from typing import Any
+
+import click
+
+from trunkline.agents.external import tryll_models
+from trunkline.base import jsontext
+from trunkline.base.config_addresses import listening
+from trunkline.base.signals import handled
+from trunkline.cli import table
+from trunkline.cli.explained import explained
+from trunkline.cli.tryll_load import MAX_CHARACTERS, LoadPlan, Round, find, play
+from trunkline.core.faults import AgentFailed, ConfigError
+from trunkline.wires.tryll.drive import Tryll
+from trunkline.wires.tryll.drive.managed import ManagedServer
+from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.messages import ConfigureSessionRequest, InferenceEngine
+
+EXIT_INTERRUPTED = 130
+#: What stands for the engine that needs no model: how much the server itself takes.
+MOCK = "mock"
+TOKEN_VARIABLE = "TRUNKLINE_TRYLL_TOKEN"  # noqa: S105  # its name, not its value
+
+_HEAD = ("CHARACTERS", "TURNS", "TURNS/S", "FIRST WORD P50", "P95", "TOKENS/S EACH", "FAILED")
+
+
+class _Bench:
+    """One run, and what is known so far."""
+
+    def __init__(self, plan: LoadPlan, characters: int, limit: float | None) -> None:
+        self.plan = plan
+        self.characters = characters
+        self.limit = limit
+        self.rounds: list[Round] = []
+        self.found: int | None = None
+        self.stopped = False
+
+    async def run(self, host: str, port: int) -> None:
+        """Measure, until it is done or a signal comes."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+        def stop() -> None:
+            self.stopped = True
+            if task is not None:
+                task.cancel()
+
+        for number in handled((signal.SIGINT, signal.SIGTERM)):
+            loop.add_signal_handler(number, stop)
+        try:
+            await self._measure(host, port)
+        except asyncio.CancelledError:
+            if not self.stopped:
+                raise
+
+    async def _measure(self, host: str, port: int) -> None:
+        engine = InferenceEngine.MOCK if self.plan.model == MOCK else InferenceEngine.LLAMA_CPP
+        config = ConfigureSessionRequest(inference_engine=engine, token=os.environ.get(TOKEN_VARIABLE, ""))
+        async with Tryll(host, port, config=config, reconnect=None) as tryll:
+            if not self.plan.model:
+                self.plan = self.plan.replace(model=tryll_models.pick(await tryll.list_models()))
+            if not self.plan.model:
+                raise ConfigError("The server has no language model.", hint=f"Name `--model {MOCK}` to do without.")
+            if self.limit is None:
+                self._told(await self._round(tryll, self.characters))
+            else:
+                self.found = await find(lambda count: self._round(tryll, count), self.limit, self._told)
+
+    async def _round(self, tryll: Tryll, characters: int) -> Round:
+        click.echo(f"{_counted(characters)} with {self.plan.model}, {self.plan.seconds:g} s ...", err=True)
+        return await play(tryll, self.plan, characters)
+
+    def _told(self, found: Round) -> None:
+        self.rounds.append(found)
+        click.echo(
+            f"  first word: {found.first_p50 * 1000:.0f} ms, for 95 % within {found.first_p95 * 1000:.0f} ms", err=True
+        )
+
+    def record(self) -> dict[str, Any]:
+        """For programs."""
+        rounds = [
+            {
+                "characters": each.characters, "seconds": round(each.seconds, 3), "turns": each.turns,
+                "failed": each.failed, "turns_per_second": round(each.turns_per_second, 3),
+                "first_word_ms_p50": round(each.first_p50 * 1000, 1),
+                "first_word_ms_p95": round(each.first_p95 * 1000, 1),
+                "tokens_per_second": round(each.tokens_per_second, 2),
+            }
+            for each in sorted(self.rounds, key=lambda each: each.characters)
+        ]  # fmt: skip
+        told = {"model": self.plan.model, "think_seconds": self.plan.think, "max_tokens": self.plan.tokens}
+        limit = {} if self.limit is None else {"limit_ms": round(self.limit * 1000), "characters": self.found}
+        return {**told, **limit, "complete": not self.stopped, "rounds": rounds}
+
+    def show(self) -> None:
+        """For people."""
+        rows = [_row(each) for each in sorted(self.rounds, key=lambda each: each.characters)]
+        if rows:
+            table.show(_HEAD, rows)
+        if self.found is not None and self.limit is not None:
+            least = "At least " if self.found == MAX_CHARACTERS else ""
+            limit = f"{self.limit * 1000:.0f} ms"
+            click.echo(f"\n{least}{_counted(self.found)} at once: 95 % of turns begin within {limit}.")
+
+
+def _counted(characters: int) -> str:
+    return f"{characters} character{'' if characters == 1 else 's'}"
+
+
+def _row(found: Round) -> tuple[str, ...]:
+    first = [f"{each * 1000:.0f} ms" for each in (found.first_p50, found.first_p95)]
+    speeds = [f"{found.turns_per_second:.2f}", *first, f"{found.tokens_per_second:.1f}"]
+    return str(found.characters), str(found.turns), *speeds, str(found.failed)
+
+
+@click.command("bench")
+@click.option("--connect", metavar="HOST:PORT", help="Use this server (default: one of its own, which ends with it).")
+@click.option(
+    "--model",
+    metavar="NAME",
+    default="",
+    help=f"The model that answers (default: the one that is most ready); `{MOCK}`: none, for the server alone.",
+)
+@click.option(
+    "--characters",
+    metavar="N",
+    type=click.IntRange(1, MAX_CHARACTERS),
+    help="Measure with so many characters (default: 1).",
+)
+@click.option("--find", "is_search", is_flag=True, help="Find out how many characters there can be at once.")
+@click.option(
+    "--limit-ms",
+    metavar="MS",
+    type=click.IntRange(1),
+    default=2000,
+    show_default=True,
+    help="With `--find`: the first word must come within this time, in 95 % of turns.",
+)
+@click.option(
+    "--seconds", metavar="N", type=click.IntRange(1, 3600), default=30, show_default=True, help="Of each round."
+)
+@click.option(
+    "--think", metavar="N", type=click.FloatRange(0, 600), default=5.0, show_default=True,
+    help="Seconds between an answer and the next line, on average.",
+)  # fmt: skip
+@click.option(
+    "--tokens", metavar="N", type=click.IntRange(1, 4096), default=40, show_default=True,
+    help="The longest answer: 40 tokens are two short sentences.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@explained
+def command(
+    connect: str | None,
+    model: str,
+    characters: int | None,
+    is_search: bool,
+    limit_ms: int,
+    seconds: int,
+    think: float,
+    tokens: int,
+    as_json: bool,
+) -> None:
+    """Measure how many characters this machine talks for at once.
+
+    Each character is an agent of its own that says a line, hears the answer, and thinks before the next one, as in a
+    game whose player goes from one to another. With `--find` their number is doubled until the first word comes too
+    late, and then the number between is found. Ctrl-C prints what is known by then.
+
+    A server with a token wants it in TRUNKLINE_TRYLL_TOKEN.
+
+    \b
+    Examples:
+      trunkline tryll bench --model smollm2-135m --characters 4
+      trunkline tryll bench --find --limit-ms 1500
+      trunkline tryll bench --connect 192.168.0.7:9100 --find --json
+    """
+    if is_search and characters is not None:
+        raise click.UsageError("`--find` and `--characters` do not go together.")
+    address = listening(connect) if connect is not None else None
+    if connect is not None and address is None:
+        raise click.UsageError(f"`{connect}` is not an address such as 127.0.0.1:9100.")
+    plan = LoadPlan(model, seconds, think, tokens)
+    bench = _Bench(plan, characters or 1, limit_ms / 1000 if is_search else None)
+    with ExitStack() as stack:
+        try:
+            if address is None:
+                server = stack.enter_context(ManagedServer.start())
+                address = server.host, server.port
+            asyncio.run(bench.run(*address))
+        except TryllError as error:
+            raise AgentFailed(f"The server says: {error}") from None
+    if as_json:
+        click.echo(jsontext.dumps(bench.record()))
+    else:
+        bench.show()
+    if bench.stopped:
+        sys.exit(EXIT_INTERRUPTED)

@@ -1,0 +1,46 @@
+"""How a bundle starts: `trunkline tryll serve` with the models and the configuration of its own folder, and no others.
+
+What the environment says of other installations does not count; what it says of the server does, such as
+`TRUNKLINE_TRYLL_TOKEN`. `TRUNKLINE_BUNDLE_STATE` names the folder to write in, by default `state` in the bundle.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+STATE = "TRUNKLINE_BUNDLE_STATE"
+_KEPT = ("TRUNKLINE_TRYLL_", "TRUNKLINE_LOG_FORMAT")
+
+
+def environment(root: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """What the server of a bundle in that folder is told."""
+    kept = {
+        name: value for name, value in environ.items() if not name.startswith("TRUNKLINE_") or name.startswith(_KEPT)
+    }
+    state = os.path.abspath(environ.get(STATE) or os.path.join(root, "state"))
+    ours = {"TRUNKLINE_HOME": state, "TRUNKLINE_CACHE": root, "TRUNKLINE_CONFIG": os.path.join(root, "tryll.toml")}
+    return {"TRUNKLINE_TRYLL_VECTORS_DIR": os.path.join(state, "vectors")} | kept | ours
+
+
+def command_line(arguments: Sequence[str]) -> list[str]:
+    """What `trunkline` is told."""
+    return ["trunkline", "tryll", "serve", *arguments]
+
+
+def main() -> None:
+    """Start it."""
+    # The Python of a bundle is a folder in it.
+    ours = environment(os.path.dirname(sys.prefix), os.environ)
+    for name in [name for name in os.environ if name not in ours]:
+        del os.environ[name]
+    os.environ.update(ours)
+    sys.argv = command_line(sys.argv[1:])
+    from trunkline.cli import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

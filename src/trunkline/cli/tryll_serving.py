@@ -1,0 +1,180 @@
+"""What `trunkline tryll serve` does once all that it was told has been looked at."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from trunkline.base import jsontext, open_files, paths
+from trunkline.base.hosts import Hosts, is_loopback
+from trunkline.base.values import Value
+from trunkline.cli import serving
+from trunkline.core.starting import cannot_listen
+
+if TYPE_CHECKING:
+    import ssl
+
+    from trunkline.agents.graph.agent_models import AgentModels
+    from trunkline.agents.graph.hosting import Models
+    from trunkline.agents.graph.recorded import ConversationRecords
+    from trunkline.base.status_pages import StatusPages
+    from trunkline.wires.tryll.serve import TryllServer
+
+#: Objects after which a process that serves looks for garbage, and how often it looks further.
+_THRESHOLDS = (10_000, 10, 10)
+
+
+class ServerDoors(Value):
+    """Where the server listens: over TCP, and for WebSockets of pages of these origins."""
+
+    host: str
+    port: int
+    websocket: tuple[str, int] | None
+    origins: tuple[str, ...]
+    tls: ssl.SSLContext | None
+
+    async def open(self, server: TryllServer) -> tuple[tuple[str, int], tuple[str, int] | None]:
+        """Listen; gives the real addresses: that for TCP, and that for WebSockets.
+
+        Raises:
+            ConfigError: that does not work.
+        """
+        with _listening(self.host, self.port):
+            tcp = await server.listen(self.host, self.port, self.tls)
+        if self.websocket is None:
+            return tcp, None
+        with _listening(*self.websocket):
+            return tcp, await server.listen_websocket(*self.websocket, self.tls, origins=self.origins)
+
+    def told(self, tcp: tuple[str, int], websocket: tuple[str, int] | None) -> str:
+        """The real addresses, for people."""
+        scheme = "ws" if self.tls is None else "wss"
+        return _joined(*tcp) if websocket is None else f"{_joined(*tcp)} and {scheme}://{_joined(*websocket)}/"
+
+
+class ServePlan(Value):
+    """What is served, where, and how much of it."""
+
+    doors: ServerDoors
+    models_dir: str | None
+    storage_root: str | None
+    vectors_dir: str | None
+    among: Callable[[Models], AgentModels]
+    records: ConversationRecords | None
+    metrics: tuple[str, int] | None
+    """Where figures are told, if anywhere."""
+    as_json: bool
+    token: str
+    max_clients: int
+    max_agents: int
+    turns_per_minute: int
+
+
+async def serve(plan: ServePlan, stop: asyncio.Event) -> None:
+    """Serve until the event is set.
+
+    Raises:
+        ConfigError: an address cannot be had.
+    """
+    from trunkline.agents.graph.hosting import LocalGraphHost
+    from trunkline.agents.graph.pool import ModelPool
+    from trunkline.agents.graph.vectors import VectorStore
+    from trunkline.wires.tryll.serve import ServerSettings, TryllServer
+    from trunkline.wires.tryll.serve.figures import ServerFigures
+
+    # Each client is one.
+    open_files.allow_many()
+    pool = ModelPool(models_dir=plan.models_dir)
+    vectors = VectorStore(plan.vectors_dir or os.path.join(paths.cache_dir(), "tryll-vectors"))
+    graphs = LocalGraphHost(plan.among(pool), plan.storage_root, vectors, records=plan.records)
+    settings = ServerSettings(
+        token=plan.token,
+        max_clients=plan.max_clients,
+        max_agents=plan.max_agents,
+        turns_per_minute=plan.turns_per_minute,
+    )
+    server = TryllServer(graphs, settings, ServerFigures() if plan.metrics else None)
+    pages: StatusPages | None = None
+    figures = ""
+    try:
+        real = await plan.doors.open(server)
+        if plan.metrics is not None:
+            pages = _pages(server, plan.metrics[0], plan.token)
+            figures = await _listen(pages, *plan.metrics)
+        _collect_seldom()
+        _tell_ready(plan.doors, *real, as_json=plan.as_json)
+        if figures:
+            serving.told(figures)
+        await stop.wait()
+    finally:
+        # To the end: a probe is told that it stops.
+        await server.close()
+        if pages is not None:
+            await pages.close()
+        await graphs.close()
+
+
+def _pages(server: TryllServer, host: str, token: str) -> StatusPages:
+    """What is told of the server over HTTP. That it is alive is for everybody to know, and what it does is not."""
+    from trunkline.base.prometheus import MEDIA_TYPE
+    from trunkline.base.status_pages import StatusPage, StatusPages
+
+    def healthy() -> StatusPage:
+        if server.stopping:
+            return StatusPage("stopping\n", 503, for_all=True)
+        return StatusPage("ready\n", for_all=True)
+
+    def figures() -> StatusPage:
+        return StatusPage(server.figures.text(server) if server.figures else "", media_type=MEDIA_TYPE)
+
+    pages = {"/metrics": figures, "/healthz": healthy}
+    return StatusPages(pages, Hosts.of(host), "" if is_loopback(host) else token)
+
+
+async def _listen(pages: StatusPages, host: str, port: int) -> str:
+    try:
+        real_host, real_port = await pages.listen(host, port)
+    except OSError as error:
+        hint = "Choose another address with `--metrics HOST:PORT`, or port 0 for any that is free."
+        raise cannot_listen(host, port, error, hint) from None
+    return f"Its figures are at {serving.shown(real_host, real_port)}/metrics"
+
+
+def _tell_ready(doors: ServerDoors, tcp: tuple[str, int], websocket: tuple[str, int] | None, *, as_json: bool) -> None:
+    """Say where it is: to people, or to the program that has started it."""
+    if not as_json:
+        serving.told(f"The Tryll server is ready: {doors.told(tcp, websocket)} (Ctrl-C ends it.)")
+        return
+    from trunkline import __version__
+
+    addresses = {"host": tcp[0], "port": tcp[1], "ws_port": websocket[1] if websocket is not None else None}
+    click.echo(jsontext.dumps({"type": "ready", **addresses, "pid": os.getpid(), "version": __version__}))
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[None]:
+    """Tell of a failure to listen there as everywhere."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_listen(host, port, error) from None
+
+
+def _joined(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _collect_seldom() -> None:
+    """Look for garbage in cycles less often, and never in what is there from the start and stays to the end.
+
+    A turn makes a few hundred objects and no cycles: to look for some after every 700 takes 7 % of a short turn.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_THRESHOLDS)

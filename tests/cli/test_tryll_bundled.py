@@ -1,0 +1,27 @@
+"""What the server of a bundle is told."""
+
+from __future__ import annotations
+
+from trunkline.cli.tryll_bundled import command_line, environment
+
+
+def test_only_what_the_environment_says_of_the_server_itself_counts() -> None:
+    said = {
+        "PATH": "/bin", "TRUNKLINE_HOME": "/mine", "TRUNKLINE_CACHE": "/mine/cache", "TRUNKLINE_CONFIG": "/mine/c.toml",
+        "TRUNKLINE_AGENT": "coder", "TRUNKLINE_TRYLL_TOKEN": "s3cret", "TRUNKLINE_LOG_FORMAT": "json",
+    }  # fmt: skip
+    assert environment("/game/server", said) == {
+        "PATH": "/bin", "TRUNKLINE_TRYLL_TOKEN": "s3cret", "TRUNKLINE_LOG_FORMAT": "json",
+        "TRUNKLINE_HOME": "/game/server/state", "TRUNKLINE_CACHE": "/game/server",
+        "TRUNKLINE_CONFIG": "/game/server/tryll.toml", "TRUNKLINE_TRYLL_VECTORS_DIR": "/game/server/state/vectors",
+    }  # fmt: skip
+
+
+def test_what_it_writes_goes_where_the_game_wants_it() -> None:
+    found = environment("/game/server", {"TRUNKLINE_BUNDLE_STATE": "/saves"})
+    assert (found["TRUNKLINE_HOME"], found["TRUNKLINE_TRYLL_VECTORS_DIR"]) == ("/saves", "/saves/vectors")
+    assert found["TRUNKLINE_CACHE"] == "/game/server"
+
+
+def test_its_flags_are_those_of_serve() -> None:
+    assert command_line(["--json"]) == ["trunkline", "tryll", "serve", "--json"]

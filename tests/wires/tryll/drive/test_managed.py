@@ -1,0 +1,86 @@
+"""A server that a program starts for itself."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.patience import PATIENCE_SECONDS
+from trunkline import ManagedServer, SyncTryll, TryllError
+from trunkline.wires.tryll.messages import GenerateParams, GraphDescription, NodeDescription
+
+pytestmark = pytest.mark.process
+
+SAY = GraphDescription((NodeDescription("say", GenerateParams(stream=True)),), "say")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRUNKLINE_HOME", str(tmp_path))
+
+
+def test_it_has_a_port_of_its_own_serves_and_ends_in_order() -> None:
+    with ManagedServer.start() as server, ManagedServer.start(None, "--max-clients", "3") as other:
+        assert server.port != other.port
+        assert server.is_running
+        with SyncTryll(server.host, server.port) as tryll:
+            assert tryll.create_agent(SAY, default_model="agent:echo").ask("hi").text == "hi"
+        assert server.stop() == 0
+        assert (server.is_running, server.exit_code, server.stop()) == (False, 0, 0)
+        assert other.is_running
+    assert other.exit_code == 0
+
+
+def test_one_that_cannot_start_says_why_in_its_last_words() -> None:
+    with pytest.raises(
+        TryllError, match=r"ended with exit code 1\. Its last words: .*Other machines can reach"
+    ) as found:
+        ManagedServer.start(host="0.0.0.0")  # that is what is refused
+    assert found.value.code == 1001
+    with pytest.raises(TryllError, match="could not be started") as found:
+        ManagedServer.start("/nowhere/tryll-server")
+    assert found.value.code == 1001
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "said"),
+    [
+        ("import time; print('not yet', file=__import__('sys').stderr, flush=True); time.sleep(600)", 1003, "0.5 sec"),
+        ("import time; print('hello', flush=True); time.sleep(600)", 1001, "said something else"),
+        ("print('x' * 100_000, flush=True); import time; time.sleep(600)", 1001, "said something else"),
+    ],
+)
+def test_one_that_does_not_say_that_it_is_ready_is_ended(program: str, code: int, said: str) -> None:
+    seconds = 0.5 if code == 1003 else PATIENCE_SECONDS
+    with pytest.raises(TryllError, match=said) as found:
+        ManagedServer.start([sys.executable, "-c", program], start_seconds=seconds)
+    assert found.value.code == code
+
+
+def test_it_ends_with_its_program_however_that_ends() -> None:
+    game = (
+        "import sys\n"
+        "from trunkline import ManagedServer\n"
+        "server = ManagedServer.start()\n"
+        "print('playing', server.pid, flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", game], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            word, number = process.stdout.readline().split()
+            assert word == "playing"
+            ended = os.pidfd_open(int(number))
+        finally:
+            process.kill()
+    try:
+        assert select.select([ended], [], [], PATIENCE_SECONDS)[0], "the server is still there"
+    finally:
+        os.close(ended)

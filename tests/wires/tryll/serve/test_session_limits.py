@@ -1,0 +1,56 @@
+"""Limits that whoever runs a server sets for its clients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.loop import until
+from tests.support.tryll_served import echo, served
+from trunkline.wires.tryll import messages as m
+from trunkline.wires.tryll.serve.figures import ServerFigures
+
+
+async def test_a_client_too_many_is_told_so_and_closed_and_one_that_leaves_makes_room(tmp_path: Path) -> None:
+    async with served(tmp_path, max_clients=1) as server:
+        server.server.figures = ServerFigures()
+        async with server.peer() as first:
+            async with server.peer(configured=False) as second:
+                refused = await second.get(m.ErrorResponse)
+                assert refused.code == 2001
+                assert "at most 1 clients" in refused.message
+                assert await second.hear() is None
+            # The refused one took nobody's place, and neither does it now that it is gone.
+            assert server.server.clients == 1
+            first.say(m.SendMessageRequest(3, await first.agent(), "still here"))
+            assert (await first.turn())[1].status == m.TurnStatus.SUCCESS
+            assert server.server.figures.refused["clients"] == 1
+        await until(lambda: server.server.clients == 0)
+        async with server.peer() as third:
+            await third.ask(m.HealthRequest(4), m.HealthResponse)
+
+
+async def test_a_client_has_so_many_agents_at_once_and_stays_connected(tmp_path: Path) -> None:
+    async with served(tmp_path, max_agents=2) as server, server.peer() as peer:
+        first, _ = await peer.agent(), await peer.agent()
+        peer.say(m.CreateAgentRequest(5, echo(), "any"))
+        refused = await peer.get(m.ErrorResponse)
+        assert (refused.request_id, refused.code) == (5, 3003)
+        assert refused.message == "A session has at most 2 agents."
+        await peer.ask(m.DestroyAgentRequest(6, first), m.Ack)
+        await peer.agent()
+
+
+async def test_a_client_has_so_many_turns_in_a_minute_and_stays_connected(tmp_path: Path) -> None:
+    async with served(tmp_path, turns_per_minute=2) as server, server.peer() as peer, server.peer() as other:
+        agent = await peer.agent()
+        for _ in range(2):
+            peer.say(m.SendMessageRequest(3, agent, "x"))
+            assert (await peer.turn())[1].status == m.TurnStatus.SUCCESS
+        peer.say(m.SendMessageRequest(7, agent, "x"))
+        refused = await peer.get(m.ErrorResponse)
+        assert (refused.request_id, refused.code) == (7, 3004)
+        assert "at most 2 turns in a minute: the next one in " in refused.message
+        await peer.ask(m.HealthRequest(8), m.HealthResponse)
+        # Each client has its own.
+        other.say(m.SendMessageRequest(3, await other.agent(), "x"))
+        assert (await other.turn())[1].status == m.TurnStatus.SUCCESS
