@@ -1,0 +1,5 @@
+#pragma once
+class UGameInstance {
+public:
+  template <class T> T *GetSubsystem() { return nullptr; }
+};

@@ -1,0 +1,6 @@
+#pragma once
+class UGameInstance;
+class AActor {
+public:
+  UGameInstance *GetGameInstance() const { return nullptr; }
+};
