@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trunkline.base.printable import printable_line
+from trunkline.cli.graph_export import command as export_command
 from trunkline.cli.graph_run import command as run_command
 from trunkline.cli.graph_run import complete_graph
 from trunkline.cli.graph_test import command as test_command
@@ -30,7 +31,7 @@ _COLOURS = {"problem": "red", "warning": "yellow", "fine": "green"}
 
 @click.group("graph")
 def command() -> None:
-    """Check, run, test and draw graph agents that are YAML files, or one of those that come along: `npc`, `smith`.
+    """Check, run, test, draw and export graph agents that are YAML files, or one of those that come along: `npc`, `smith`.
 
     \b
     Examples:
@@ -41,6 +42,7 @@ def command() -> None:
     """
 
 
+command.add_command(export_command)
 command.add_command(run_command)
 command.add_command(test_command)
 command.add_command(watch_command)
