@@ -85,6 +85,9 @@ TRYLL_TABLE(ClassifyIntentLLMParams, 11, true)
 TRYLL_TABLE(IntentToInstructionParams, 5, true)
 TRYLL_TABLE(GenerateAndSpeakParams, 12, true)
 TRYLL_TABLE(SpeakParams, 7, true)
+TRYLL_TABLE(RememberParams, 9, true)
+TRYLL_TABLE(CharacterDefinition, 3, false)
+TRYLL_TABLE(DirectorParams, 9, true)
 TRYLL_TABLE(SessionReady, 3, false)
 TRYLL_TABLE(ConfigureSessionRequest, 10, false)
 TRYLL_TABLE(ConfigureSessionResponse, 1, false)
@@ -110,7 +113,7 @@ TRYLL_TABLE(UnloadModelRequest, 2, false)
 TRYLL_TABLE(CreateStringStorageRequest, 6, false)
 TRYLL_TABLE(CreateStringStorageResponse, 2, false)
 TRYLL_TABLE(DestroyStringStorageRequest, 2, false)
-TRYLL_TABLE(CreateEmbeddedStringStorageRequest, 6, false)
+TRYLL_TABLE(CreateEmbeddedStringStorageRequest, 7, false)
 TRYLL_TABLE(CreateEmbeddedStringStorageResponse, 4, false)
 TRYLL_TABLE(DestroyEmbeddedStringStorageRequest, 2, false)
 TRYLL_TABLE(ErrorResponse, 5, false)
@@ -136,7 +139,7 @@ TRYLL_TABLE(HistoryEntry, 2, false)
 TRYLL_TABLE(SaveHistoryResponse, 4, false)
 TRYLL_TABLE(RestoreHistoryRequest, 4, false)
 TRYLL_TABLE(HealthRequest, 1, false)
-TRYLL_TABLE(HealthResponse, 7, false)
+TRYLL_TABLE(HealthResponse, 10, false)
 TRYLL_TABLE(TtsMark, 4, false)
 TRYLL_TABLE(TtsTimingFrame, 2, false)
 
@@ -287,6 +290,36 @@ template <class V, class T> void visit(V &v, T &t, Of<SpeakParams>) {
   v(4, "default_exit", t.default_exit);
   v(5, "timings", t.timings);
   v(6, "pronunciations", t.pronunciations);
+}
+
+template <class V, class T> void visit(V &v, T &t, Of<RememberParams>) {
+  v(0, "memory", t.memory);
+  v(1, "model_name", t.model_name);
+  v(2, "system_prompt", t.system_prompt);
+  v(3, "max_entries", t.max_entries);
+  v(4, "min_chars", t.min_chars);
+  v(5, "threshold", t.threshold);
+  v(6, "sampling", t.sampling);
+  v(7, "notify_client", t.notify_client);
+  v(8, "default_exit", t.default_exit);
+}
+
+template <class V, class T> void visit(V &v, T &t, Of<CharacterDefinition>) {
+  v(0, "name", t.name);
+  v(1, "system_prompt", t.system_prompt);
+  v(2, "model_name", t.model_name);
+}
+
+template <class V, class T> void visit(V &v, T &t, Of<DirectorParams>) {
+  v(0, "model_name", t.model_name);
+  v(1, "system_prompt", t.system_prompt);
+  v(2, "characters", t.characters);
+  v(3, "strategy", t.strategy);
+  v(4, "max_lines", t.max_lines);
+  v(5, "max_tokens", t.max_tokens);
+  v(6, "notify_client", t.notify_client);
+  v(7, "sampling", t.sampling);
+  v(8, "default_exit", t.default_exit);
 }
 
 template <class V, class T> void visit(V &v, T &t, Of<SessionReady>) {
@@ -482,6 +515,7 @@ template <class V, class T> void visit(V &v, T &t, Of<CreateEmbeddedStringStorag
   v(3, "strings", t.strings);
   v(4, "embedding_model", t.embedding_model);
   v(5, "records_json", t.records_json);
+  v(6, "memory_path", t.memory_path);
 }
 
 template <class V, class T> void visit(V &v, T &t, Of<CreateEmbeddedStringStorageResponse>) {
@@ -646,6 +680,9 @@ template <class V, class T> void visit(V &v, T &t, Of<HealthResponse>) {
   v(4, "agents", t.agents);
   v(5, "turns_running", t.turns_running);
   v(6, "turns_waiting", t.turns_waiting);
+  v(7, "tokens_generated", t.tokens_generated);
+  v(8, "models_loaded", t.models_loaded);
+  v(9, "memory_bytes", t.memory_bytes);
 }
 
 template <class V, class T> void visit(V &v, T &t, Of<TtsMark>) {

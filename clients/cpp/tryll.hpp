@@ -68,6 +68,8 @@ struct NodeType {
     ClassifyIntentLlm = 8,
     GenerateAndSpeak = 9,
     Speak = 10,
+    Remember = 11,
+    Director = 12,
   };
 };
 
@@ -97,6 +99,14 @@ struct CannedResponseSelectionStrategy {
     Random = 0,
     First = 1,
     RoundRobin = 2,
+  };
+};
+
+/// Who of a director's characters speaks next.
+struct DirectorStrategy {
+  enum : std::uint8_t {
+    RoundRobin = 0,
+    Model = 1,
   };
 };
 
@@ -353,6 +363,40 @@ struct SpeakParams {
   std::optional<std::string> pronunciations{};
 };
 
+/// A node that writes down, for later sessions, what the user told of themself. With neither a model nor a system
+/// prompt it keeps the message as it is.
+struct RememberParams {
+  std::optional<std::string> memory{};
+  std::optional<std::string> model_name{};
+  std::optional<std::string> system_prompt{};
+  std::int32_t max_entries = 200;
+  std::int32_t min_chars = 8;
+  float threshold = 0.05f;
+  std::optional<SamplingOverrides> sampling{};
+  bool notify_client = false;
+  std::optional<std::string> default_exit{};
+};
+
+/// One who speaks in a scene.
+struct CharacterDefinition {
+  std::string name{};
+  std::string system_prompt{};
+  std::string model_name{};
+};
+
+/// A node that lets characters talk with each other about the user's message. The system prompt is the scene.
+struct DirectorParams {
+  std::optional<std::string> model_name{};
+  std::optional<std::string> system_prompt{};
+  std::vector<CharacterDefinition> characters{};
+  std::uint8_t strategy = 0;
+  std::int32_t max_lines = 6;
+  std::int32_t max_tokens = 400;
+  bool notify_client = true;
+  std::optional<SamplingOverrides> sampling{};
+  std::optional<std::string> default_exit{};
+};
+
 /// The first frame of a connection. `extensions` names what the server can do beyond the documented protocol.
 struct SessionReady {
   std::uint32_t protocol_version = 0;
@@ -383,7 +427,7 @@ struct ConfigureSessionResponse {
 using NodeParams = std::variant<
     std::monostate, GenerateParams, HumanMessageGuardrailParams, CannedResponseParams, ToolCallParams,
     RetrieveParams, InstructionParams, ClassifyIntentParams, ClassifyIntentLLMParams, IntentToInstructionParams,
-    GenerateAndSpeakParams, SpeakParams>;
+    GenerateAndSpeakParams, SpeakParams, RememberParams, DirectorParams>;
 
 /// One node. `tools` is where older clients put what `ToolCallParams.tools` holds.
 struct NodeDescription {
@@ -573,7 +617,8 @@ struct DestroyStringStorageRequest {
 };
 
 /// Name some strings that are found by their meaning, given here or by a file that describes them. `records_json`
-/// (extension `records`) gives records with fields: `{"records": [...], "fields": [...]}`.
+/// (extension `records`) gives records with fields: `{"records": [...], "fields": [...]}`. `memory_path` (extension
+/// `memory`) names a file in which agents keep what they write down.
 struct CreateEmbeddedStringStorageRequest {
   std::uint64_t request_id = 0;
   std::string name{};
@@ -581,6 +626,7 @@ struct CreateEmbeddedStringStorageRequest {
   std::vector<std::string> strings{};
   std::string embedding_model{};
   std::string records_json{};
+  std::string memory_path{};
 };
 
 /// The storage is there, and its records are embedded.
@@ -771,6 +817,9 @@ struct HealthResponse {
   std::uint32_t agents = 0;
   std::uint32_t turns_running = 0;
   std::uint32_t turns_waiting = 0;
+  std::uint64_t tokens_generated = 0;
+  std::uint32_t models_loaded = 0;
+  std::uint64_t memory_bytes = 0;
 };
 
 /// A word, or what the mouth shows, from one time to another. Times count from the first sound of the turn. The text

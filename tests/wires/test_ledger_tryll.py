@@ -23,7 +23,7 @@ from trunkline.agents.echo import EchoAgent
 from trunkline.agents.external.tryll import TryllAgent
 from trunkline.agents.graph.agent_models import AgentModels
 from trunkline.agents.graph.pool import ModelPool
-from trunkline.cli import tryll as tryll_cli
+from trunkline.cli import tryll_serve
 from trunkline.core import events as core
 from trunkline.core.fault_table import TABLE
 from trunkline.wires.ledger import CONCEPTS, WIRES
@@ -198,7 +198,7 @@ async def test_files_are_told_of_and_not_sent() -> None:
 
 
 def test_the_flags_that_the_ledger_names_are_those_of_the_server() -> None:
-    flags = {flag for option in tryll_cli.serve.params for flag in option.opts}
+    flags = {flag for option in tryll_serve.command.params for flag in option.opts}
     for concept, flag in (("modes", "--mode"), ("allow-list", "--allow"), ("workspace", "--workspace")):
         assert f"`{flag}`" in TRYLL[concept].how
         assert flag in flags

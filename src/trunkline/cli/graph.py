@@ -31,7 +31,7 @@ _COLOURS = {"problem": "red", "warning": "yellow", "fine": "green"}
 
 @click.group("graph")
 def command() -> None:
-    """Check, run, test, draw and export graph agents that are YAML files, or one of those that come along: `npc`, `smith`.
+    """Check, run, test, draw and export graph agents: YAML files, or those that come along, `npc` and `smith`.
 
     \b
     Examples:

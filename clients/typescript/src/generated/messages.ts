@@ -31,6 +31,8 @@ export const NodeType = {
   ClassifyIntentLlm: 8,
   GenerateAndSpeak: 9,
   Speak: 10,
+  Remember: 11,
+  Director: 12,
 } as const;
 
 /** How a turn ended. A newer server may send numbers that have no name here. */
@@ -59,6 +61,13 @@ export const CannedResponseSelectionStrategy = {
   Random: 0,
   First: 1,
   RoundRobin: 2,
+} as const;
+
+/** Who of a director's characters speaks next. A newer server may send numbers that have no name here. */
+export type DirectorStrategy = number;
+export const DirectorStrategy = {
+  RoundRobin: 0,
+  Model: 1,
 } as const;
 
 /** What a string storage is looked up by. A newer server may send numbers that have no name here. */
@@ -274,6 +283,44 @@ export interface SpeakParams {
   readonly default_exit: string | null;
   readonly timings: boolean;
   readonly pronunciations: string | null;
+}
+
+/**
+ * A node that writes down, for later sessions, what the user told of themself. With neither a model nor a system prompt
+ * it keeps the message as it is.
+ */
+export interface RememberParams {
+  readonly type: "RememberParams";
+  readonly memory: string | null;
+  readonly model_name: string | null;
+  readonly system_prompt: string | null;
+  readonly max_entries: number;
+  readonly min_chars: number;
+  readonly threshold: number;
+  readonly sampling: SamplingOverrides | null;
+  readonly notify_client: boolean;
+  readonly default_exit: string | null;
+}
+
+/** One who speaks in a scene. */
+export interface CharacterDefinition {
+  readonly name: string;
+  readonly system_prompt: string;
+  readonly model_name: string;
+}
+
+/** A node that lets characters talk with each other about the user's message. The system prompt is the scene. */
+export interface DirectorParams {
+  readonly type: "DirectorParams";
+  readonly model_name: string | null;
+  readonly system_prompt: string | null;
+  readonly characters: readonly CharacterDefinition[];
+  readonly strategy: number;
+  readonly max_lines: number;
+  readonly max_tokens: number;
+  readonly notify_client: boolean;
+  readonly sampling: SamplingOverrides | null;
+  readonly default_exit: string | null;
 }
 
 /** The first frame of a connection. `extensions` names what the server can do beyond the documented protocol. */
@@ -514,7 +561,8 @@ export interface DestroyStringStorageRequest {
 
 /**
  * Name some strings that are found by their meaning, given here or by a file that describes them. `records_json`
- * (extension `records`) gives records with fields: `{"records": [...], "fields": [...]}`.
+ * (extension `records`) gives records with fields: `{"records": [...], "fields": [...]}`. `memory_path` (extension
+ * `memory`) names a file in which agents keep what they write down.
  */
 export interface CreateEmbeddedStringStorageRequest {
   readonly type: "CreateEmbeddedStringStorageRequest";
@@ -524,6 +572,7 @@ export interface CreateEmbeddedStringStorageRequest {
   readonly strings: readonly string[];
   readonly embedding_model: string;
   readonly records_json: string;
+  readonly memory_path: string;
 }
 
 /** The storage is there, and its records are embedded. */
@@ -738,6 +787,9 @@ export interface HealthResponse {
   readonly agents: number;
   readonly turns_running: number;
   readonly turns_waiting: number;
+  readonly tokens_generated: bigint;
+  readonly models_loaded: number;
+  readonly memory_bytes: bigint;
 }
 
 /**
@@ -769,7 +821,9 @@ export type NodeParams =
   | ClassifyIntentLLMParams
   | IntentToInstructionParams
   | GenerateAndSpeakParams
-  | SpeakParams;
+  | SpeakParams
+  | RememberParams
+  | DirectorParams;
 
 export type MessageBody =
   | SessionReady
