@@ -84,14 +84,14 @@ def answering(path: str, threads: int) -> Answering:
 
 def speaking(path: str, threads: int) -> Answering:
     """Piper: the seconds to the first sound of a text. With "file": all of it goes there, at the rate that is told."""
-    from trunkline.models.voice.marks import Utterance
+    from trunkline.models.voice.marks import WantedSpeech
     from trunkline.models.voice.piper_process import Piper
 
     voice = Piper(path, threads)
 
     def speak(request: dict[str, Any]) -> list[Any]:
         started = time.perf_counter()
-        sound = (piece for piece in voice.say(Utterance(request["text"])) if isinstance(piece, bytes))
+        sound = (piece for piece in voice.say(WantedSpeech(request["text"])) if isinstance(piece, bytes))
         first = next(sound)
         taken = time.perf_counter() - started
         rest = b"".join(sound)

@@ -32,7 +32,7 @@ def test_every_file_can_be_read_at_one_sitting(folder: str, longest: int) -> Non
 
 #: Tests of more than one part, or of none.
 CROSS_CUTTING = {
-    "bench", "chaos", "conformance", "docs", "e2e", "examples", "fuzz", "interop", "packaging", "support",
+    "bench", "chaos", "clients", "conformance", "docs", "e2e", "examples", "fuzz", "interop", "packaging", "support",
 }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 
 from trunkline.agents.graph.voices import VoicePool
-from trunkline.models.voice.marks import VISEME, WORD, Marks, SpokenMark, Utterance
+from trunkline.models.voice.marks import VISEME, WORD, Marks, SpokenMark, WantedSpeech
 from trunkline.wires.tryll.messages import InferenceEngine
 
 
@@ -68,7 +68,7 @@ class FakeVoice:
         finally:
             self.speaking -= 1
 
-    async def say(self, wanted: Utterance) -> AsyncGenerator[bytes | Marks, None]:
+    async def say(self, wanted: WantedSpeech) -> AsyncGenerator[bytes | Marks, None]:
         if wanted.timings:
             yield self.marks(wanted.text)
         async with aclosing(self.speak(wanted.text, speaker=wanted.speaker, speed=wanted.speed)) as sound:

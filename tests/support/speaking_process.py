@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 
 from trunkline.models.voice import child
-from trunkline.models.voice.marks import WORD, Marks, SpokenMark, Utterance
+from trunkline.models.voice.marks import WORD, Marks, SpokenMark, WantedSpeech
 
 #: What it says of itself.
 RATE = 12_345
@@ -24,11 +24,11 @@ class OddSpeaker:
     def __init__(self) -> None:
         self._stopped = threading.Event()
 
-    def say(self, wanted: Utterance) -> Iterator[bytes | Marks]:
+    def say(self, wanted: WantedSpeech) -> Iterator[bytes | Marks]:
         self._stopped.clear()
         return self._marked(wanted)
 
-    def _marked(self, wanted: Utterance) -> Iterator[bytes | Marks]:
+    def _marked(self, wanted: WantedSpeech) -> Iterator[bytes | Marks]:
         at = 0
         for word in self._words(wanted.text, wanted.speaker, wanted.speed):
             if wanted.timings:

@@ -19,7 +19,7 @@ from trunkline.agents.graph.weights import Weights
 from trunkline.models.catalog_entry import SPEAKS, CatalogEntry
 from trunkline.models.voice import loading
 from trunkline.models.voice.engines import SpeechError
-from trunkline.models.voice.marks import Marks, Utterance
+from trunkline.models.voice.marks import Marks, WantedSpeech
 from trunkline.wires.tryll.messages import InferenceEngine, ModelStatus
 
 REAL = InferenceEngine.SHERPA_ONNX
@@ -46,7 +46,7 @@ class Fake:
         finally:
             self.last = text
 
-    async def say(self, wanted: Utterance) -> AsyncGenerator[bytes | Marks, None]:
+    async def say(self, wanted: WantedSpeech) -> AsyncGenerator[bytes | Marks, None]:
         yield f"{wanted.text} {wanted.speaker};".encode()
 
     async def close(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from trunkline.models.voice import frames
 from trunkline.models.voice.child import SpeechQueue
-from trunkline.models.voice.marks import Marks, Utterance
+from trunkline.models.voice.marks import Marks, WantedSpeech
 
 
 class Scripted:
@@ -24,7 +24,7 @@ class Scripted:
         self.stops = 0
         self.asked: list[tuple[str, int, float]] = []
 
-    def say(self, wanted: Utterance) -> Iterator[bytes | Marks]:
+    def say(self, wanted: WantedSpeech) -> Iterator[bytes | Marks]:
         self.asked.append((wanted.text, wanted.speaker, wanted.speed))
         return self._said()
 

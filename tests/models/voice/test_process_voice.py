@@ -17,7 +17,7 @@ from tests.support.speech import collected
 from trunkline.models.voice import loading, process_voice
 from trunkline.models.voice.engines import SpeechError
 from trunkline.models.voice.frames import SOUND_BYTES
-from trunkline.models.voice.marks import IPA_BEGIN, PHONEMES_END, Utterance
+from trunkline.models.voice.marks import IPA_BEGIN, PHONEMES_END, WantedSpeech
 from trunkline.models.voice.process_voice import ProcessVoice
 
 pytestmark = pytest.mark.process
@@ -230,7 +230,7 @@ async def test_its_speakers_are_told_and_marks_count_from_the_beginning_of_the_t
     # Two pieces, each of which the engine counts by itself.
     text = "aaaa bb. " + "cccc " * 60
     size, found = 0, []
-    async for each in voice.say(Utterance(text, timings=True)):
+    async for each in voice.say(WantedSpeech(text, timings=True)):
         if isinstance(each, bytes):
             size += len(each) // 2
         else:

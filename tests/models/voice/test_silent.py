@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from trunkline.models.voice.marks import WORD, SpokenMark, Utterance
+from trunkline.models.voice.marks import WORD, SpokenMark, WantedSpeech
 from trunkline.models.voice.silent import LETTER_MS, PAUSE_MS, SilentVoice
 from trunkline.models.voice.visemes import VISEMES
 
 
 async def marks(text: str, **options: object) -> list[SpokenMark]:
     found: list[SpokenMark] = []
-    async for each in SilentVoice().say(Utterance(text, timings=True, **options)):  # type: ignore[arg-type]  # a speed
+    async for each in SilentVoice().say(WantedSpeech(text, timings=True, **options)):  # type: ignore[arg-type]  # a speed
         assert isinstance(each, tuple)
         found += each
     return found
@@ -26,7 +26,7 @@ async def test_the_same_words_always_take_as_long_and_make_no_sound() -> None:
     ]
     assert {mark.text for mark in found if mark.kind != WORD} <= set(VISEMES)
     assert [each async for each in SilentVoice().speak("Hi")] == []
-    assert [each async for each in SilentVoice().say(Utterance("Hi"))] == []
+    assert [each async for each in SilentVoice().say(WantedSpeech("Hi"))] == []
 
 
 async def test_who_speaks_faster_is_done_earlier() -> None:

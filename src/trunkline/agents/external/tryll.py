@@ -28,7 +28,7 @@ from trunkline.wires.tryll.drive import (
     RemoteAgent,
     Reply,
     Sound,
-    Timing,
+    SpeechTiming,
     ToolCall,
     Tryll,
     Turn,
@@ -283,7 +283,7 @@ class TryllConversation(ServerConversation):
                         await tell.say(TextDelta(appended(event)))
                     elif isinstance(event, Sound):
                         await tell.say(Audio(event.pcm, event.sample_rate, event.channels))
-                    elif not isinstance(event, Timing):
+                    elif not isinstance(event, SpeechTiming):
                         await tell.say(told_by_node(event))
             finally:
                 reply.leave()

@@ -35,7 +35,16 @@ from trunkline.agents.external.tryll_talk_events import (
 )
 from trunkline.agents.external.tryll_talk_options import TalkOptions, made
 from trunkline.core.faults import AgentFailed, NotListening
-from trunkline.wires.tryll.drive import RemoteAgent, RemoteVoice, Replacement, Reply, Sound, Timing, Tryll, TurnFailed
+from trunkline.wires.tryll.drive import (
+    RemoteAgent,
+    RemoteVoice,
+    Replacement,
+    Reply,
+    Sound,
+    SpeechTiming,
+    Tryll,
+    TurnFailed,
+)
 from trunkline.wires.tryll.drive.connection import Progress
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import HistoryEntry, WireTranscriptUpdate
@@ -354,7 +363,7 @@ class TryllTalk:
                     await self._out.put(AnswerPiece(event, isinstance(event, Replacement)), hushes)
                 elif isinstance(event, Sound):
                     await self._out.put(Spoken(event), hushes)
-                elif not isinstance(event, Timing):
+                elif not isinstance(event, SpeechTiming):
                     await self._out.put(NodeTold(told_by_node(event)), hushes)
         except TryllError as error:
             self._out.push(

@@ -30,7 +30,7 @@ _WORD = re.compile(r"\w+")
 _PHONEMES = re.compile(r"/([^/\s]+)/|\[\[([^\[\]\s]+)\]\]")
 
 
-class Said(Value):
+class SpokenText(Value):
     """A text as it is said. `words`: what stands between blanks in it, each with the word that was written."""
 
     text: str
@@ -59,7 +59,7 @@ class Pronunciations:
     def __bool__(self) -> bool:
         return bool(self._words)
 
-    def said(self, text: str) -> Said:
+    def said(self, text: str) -> SpokenText:
         """How a text is said."""
         told: list[str] = []
         words: list[tuple[str, int, str]] = []
@@ -68,7 +68,7 @@ class Pronunciations:
             told.append(spoken)
             plain = _bare(token)
             words += ((part, place, plain) for part in spoken.split())
-        return Said(" ".join(told), tuple(words))
+        return SpokenText(" ".join(told), tuple(words))
 
     def _replaced(self, found: re.Match[str]) -> str:
         whole = self._words.get(found[0].casefold())

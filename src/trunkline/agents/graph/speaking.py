@@ -14,7 +14,7 @@ from trunkline.core.faults import NodeFailed
 from trunkline.core.graph.ordinals import TtsMarkKind
 from trunkline.core.graph.speech import TtsMark
 from trunkline.models.voice.engines import Voice
-from trunkline.models.voice.marks import Marks, Utterance
+from trunkline.models.voice.marks import Marks, WantedSpeech
 
 #: Sentences that wait for the voice: a model that is far ahead of it has to wait, too.
 MAX_WAITING = 256
@@ -54,7 +54,7 @@ class Mouth:
             half = b""
             said = self._pronunciations.said(sentence.spoken)
             finder, before, heard = WordFinder(said.words), self._turn.samples, 0
-            wanted = Utterance(said.text, self._speaker, self._speed, self._timings)
+            wanted = WantedSpeech(said.text, self._speaker, self._speed, self._timings)
             async with aclosing(self._voice.say(wanted)) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, tuple):

@@ -29,7 +29,7 @@ from trunkline.models.voice.detect import make_detector
 
 if TYPE_CHECKING:
     from trunkline.models.voice.engines import Detector, Recognizer, Voice
-    from trunkline.models.voice.marks import Marks, Utterance
+    from trunkline.models.voice.marks import Marks, WantedSpeech
 
 T = TypeVar("T")
 
@@ -125,7 +125,7 @@ class _VoiceLease:
         self._engine = engine
         self._turn = turn
 
-    async def say(self, wanted: Utterance) -> AsyncGenerator[bytes | Marks, None]:
+    async def say(self, wanted: WantedSpeech) -> AsyncGenerator[bytes | Marks, None]:
         # Through here, as `speak`.
         async with self._turn, aclosing(self._engine.say(wanted)) as sound:
             async for piece in sound:

@@ -95,15 +95,13 @@ class GraphFile(Value):
 
 
 class GraphReading(Value):
-    """What was read, as far as it could be: `file` is None unless nothing is `wrong`. `root` is None for no YAML.
-
-    `beside` are the paths of the files that were looked at besides.
-    """
+    """What was read, as far as it could be: `file` is None unless nothing is `wrong`. `root` is None for no YAML."""
 
     root: Part | None
     file: GraphFile | None
     wrong: tuple[DocumentError, ...]
     beside: tuple[str, ...] = ()
+    """The paths of the files that were looked at besides."""
 
 
 def load(path: str) -> GraphFile:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, Protocol
 from trunkline.base import jsontext
 from trunkline.base.claim import claim
 from trunkline.models.voice import frames
-from trunkline.models.voice.marks import Marks, SpokenMark, Utterance
+from trunkline.models.voice.marks import Marks, SpokenMark, WantedSpeech
 
 _READ_BYTES = 1 << 16
 
@@ -28,7 +28,7 @@ class Speaker(Protocol):
     def voices(self) -> tuple[str, ...]:
         """The names of its speakers, by their numbers."""
 
-    def say(self, wanted: Utterance) -> Iterator[bytes | Marks]:
+    def say(self, wanted: WantedSpeech) -> Iterator[bytes | Marks]:
         """The sound of a text, as it is made, and the marks of it in front of it if they are wanted. Whatever was
         stopped before, this is not.
 
@@ -81,7 +81,7 @@ class SpeechQueue:
                 if id in self._stopped:
                     return ""
                 self._current = id
-                sounds = self._speaker.say(Utterance(**wanted))
+                sounds = self._speaker.say(WantedSpeech(**wanted))
             for sound in sounds:
                 if isinstance(sound, bytes):
                     self._send(id, sound)

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 from trunkline.core.faults import ProviderError
-from trunkline.models.voice.marks import Marks, Utterance
+from trunkline.models.voice.marks import Marks, WantedSpeech
 
 #: Sound that is heard is brought to this rate first, in one channel of 16 bits, little-endian.
 HEARING_RATE = 16_000
@@ -80,7 +80,7 @@ class Voice(Protocol):
             SpeechError: it did not work.
         """
 
-    def say(self, wanted: Utterance) -> AsyncGenerator[bytes | Marks, None]:
+    def say(self, wanted: WantedSpeech) -> AsyncGenerator[bytes | Marks, None]:
         """The same of a text that may have phonemes in it, with marks before the sound that they are about, if they are
         wanted. Raises as `speak`."""
 

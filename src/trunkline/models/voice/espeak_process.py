@@ -15,7 +15,7 @@ from typing import Any
 from trunkline.models.voice import child
 from trunkline.models.voice.espeak_marks import Happening, marks
 from trunkline.models.voice.espeak_phonemes import spelled
-from trunkline.models.voice.marks import Marks, Utterance
+from trunkline.models.voice.marks import Marks, WantedSpeech
 from trunkline.models.voice.speakers import ESPEAK_SPEAKERS
 
 #: Words a minute, as the engine speaks by itself; its slowest.
@@ -91,7 +91,7 @@ class Espeak:
             place += 1
         return int(self._stopped)
 
-    def say(self, wanted: Utterance) -> Iterator[bytes | Marks]:
+    def say(self, wanted: WantedSpeech) -> Iterator[bytes | Marks]:
         """A piece of sound for each tenth of a second; where marks are wanted, after the whole of it was made."""
         self._stopped = False
         self._happened.clear()

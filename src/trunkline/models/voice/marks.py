@@ -32,7 +32,7 @@ class SpokenMark(Value, hot=True):
 Marks = tuple[SpokenMark, ...]
 
 
-class Utterance(Value):
+class WantedSpeech(Value):
     """A text that may have phonemes in it, and how it is to be said."""
 
     text: str

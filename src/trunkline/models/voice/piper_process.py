@@ -14,7 +14,7 @@ from typing import Any
 from trunkline.base import jsontext
 from trunkline.models.onnx import session_options
 from trunkline.models.voice import child
-from trunkline.models.voice.marks import IPA_BEGIN, OWN_BEGIN, PHONEMES_END, Marks, Utterance
+from trunkline.models.voice.marks import IPA_BEGIN, OWN_BEGIN, PHONEMES_END, Marks, WantedSpeech
 from trunkline.models.voice.onnx_output import with_durations
 from trunkline.models.voice.speakers import piper_speakers
 from trunkline.models.voice.visemes import visemes
@@ -67,15 +67,15 @@ class Piper:
         self._pace = float(config.length_scale)
         self.sample_rate = int(config.sample_rate)
         # The first sentence takes longer than all others: what it needs is loaded with it.
-        for _ in self.say(Utterance("Yes.")):
+        for _ in self.say(WantedSpeech("Yes.")):
             pass
 
-    def say(self, wanted: Utterance) -> Iterator[bytes | Marks]:
+    def say(self, wanted: WantedSpeech) -> Iterator[bytes | Marks]:
         """One piece of sound per sentence, and its marks before it."""
         self._session.renew()
         return self._sentences(wanted)
 
-    def _sentences(self, wanted: Utterance) -> Iterator[bytes | Marks]:
+    def _sentences(self, wanted: WantedSpeech) -> Iterator[bytes | Marks]:
         from piper import SynthesisConfig
 
         several = len(self.voices) > 1

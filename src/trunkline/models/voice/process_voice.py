@@ -20,7 +20,7 @@ from trunkline.base.process_async import AsyncChild, spawn_async
 from trunkline.models.load_options import ON_CPU
 from trunkline.models.voice import frames
 from trunkline.models.voice.engines import SpeechError
-from trunkline.models.voice.marks import Marks, SpokenMark, Utterance, without_phonemes
+from trunkline.models.voice.marks import Marks, SpokenMark, WantedSpeech, without_phonemes
 from trunkline.models.voice.speakable import pieces, seconds
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ _Ready = tuple[int, tuple[str, ...]]
 class _Saying:
     """One piece of text on its way to sound."""
 
-    def __init__(self, number: int, wanted: Utterance) -> None:
+    def __init__(self, number: int, wanted: WantedSpeech) -> None:
         self.number = number
         asked = {field: getattr(wanted, field) for field in wanted.__fields__}
         self.request = frames.record(frames.SAY, id=number, **asked)
@@ -125,12 +125,12 @@ class ProcessVoice:
 
     async def speak(self, text: str, *, speaker: int = 0, speed: float = 1.0) -> AsyncGenerator[bytes, None]:
         """The sound of a text; see `Voice`."""
-        async with aclosing(self.say(Utterance(without_phonemes(text), speaker, speed))) as sound:
+        async with aclosing(self.say(WantedSpeech(without_phonemes(text), speaker, speed))) as sound:
             async for piece in sound:
                 if isinstance(piece, bytes):
                     yield piece
 
-    async def say(self, wanted: Utterance) -> AsyncGenerator[bytes | Marks, None]:
+    async def say(self, wanted: WantedSpeech) -> AsyncGenerator[bytes | Marks, None]:
         """The sound of a text, and its marks; see `Voice`."""
         pace = min(max(wanted.speed, MIN_SPEED), MAX_SPEED) if math.isfinite(wanted.speed) else 1.0
         size = 0

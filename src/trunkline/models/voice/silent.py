@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 
-from trunkline.models.voice.marks import WORD, Marks, SpokenMark, Utterance
+from trunkline.models.voice.marks import WORD, Marks, SpokenMark, WantedSpeech
 from trunkline.models.voice.visemes import visemes
 from trunkline.models.voice.word_times import said_words
 
@@ -31,7 +31,7 @@ class SilentVoice:
         for piece in nothing:
             yield piece
 
-    async def say(self, wanted: Utterance) -> AsyncGenerator[bytes | Marks, None]:
+    async def say(self, wanted: WantedSpeech) -> AsyncGenerator[bytes | Marks, None]:
         """The marks of a text, if they are wanted: each letter of a word takes as long, and has its viseme."""
         await asyncio.sleep(0)
         if wanted.timings and (marks := _marks(wanted)):
@@ -41,7 +41,7 @@ class SilentVoice:
         """There is nothing to let go of."""
 
 
-def _marks(wanted: Utterance) -> Marks:
+def _marks(wanted: WantedSpeech) -> Marks:
     words: list[SpokenMark] = []
     sounds: list[tuple[str, int, int]] = []
     at = 0.0

@@ -13,7 +13,7 @@ from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_stub import HANG_UP, SILENCE, TryllStub, echo, held
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import encode, frame
-from trunkline.wires.tryll.drive import Replacement, Sound, Timing, Tryll, TurnFailed
+from trunkline.wires.tryll.drive import Replacement, Sound, SpeechTiming, Tryll, TurnFailed
 from trunkline.wires.tryll.drive import turn as drive_turn
 from trunkline.wires.tryll.errors import TryllError
 
@@ -341,8 +341,8 @@ async def test_what_is_said_when_is_an_event_and_part_of_the_turn(
     events = []
     while (event := await reply.next_event()) is not None:
         events.append(event)
-    assert [type(event) for event in events] == [str, Timing, Sound, Timing]
-    assert isinstance(events[1], Timing)
+    assert [type(event) for event in events] == [str, SpeechTiming, Sound, SpeechTiming]
+    assert isinstance(events[1], SpeechTiming)
     assert reply.turn.marks == (*events[1].marks, events[1].marks[0])
     assert events[1].marks[1] == m.TtsMark(m.TtsMarkKind.VISEME, "aa", 0, 2)
     monkeypatch.setattr(drive_turn, "MAX_MARKS", 2)

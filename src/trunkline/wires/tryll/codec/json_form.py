@@ -23,6 +23,7 @@ from typing import Any
 from trunkline.base import jsontext
 from trunkline.base.printable import printable_line
 from trunkline.base.values import Value
+from trunkline.core.faults import RemoteProtocolError
 from trunkline.wires.tryll.codec.enumerations import FIELDS, NAMES
 from trunkline.wires.tryll.codec.errors import FrameError, Malformed, Oversize, UnknownKind
 from trunkline.wires.tryll.codec.frames import MAX_FRAME
@@ -57,7 +58,7 @@ Read = Callable[[Any], Any]
 Write = Callable[[Any], Any]
 
 
-class _Unfit(Exception):
+class _Unfit(RemoteProtocolError):
     """A value that its field cannot hold. `path` leads to it."""
 
     def __init__(self, problem: str, *path: str) -> None:

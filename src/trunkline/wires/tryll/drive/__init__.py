@@ -7,11 +7,11 @@ from trunkline.wires.tryll.drive.client import CONNECT_SECONDS, Tryll
 from trunkline.wires.tryll.drive.connection import Progress
 from trunkline.wires.tryll.drive.events import IntentClassified, ToolCall
 from trunkline.wires.tryll.drive.replay import MODEL_SECONDS, REQUEST_SECONDS, Reconnect
-from trunkline.wires.tryll.drive.turn import Replacement, Reply, Sound, Timing, Turn, TurnFailed, appended
+from trunkline.wires.tryll.drive.turn import Replacement, Reply, Sound, SpeechTiming, Turn, TurnFailed, appended
 from trunkline.wires.tryll.drive.voice import RemoteVoice
 
 __all__ = [
     "CONNECT_SECONDS", "MODEL_SECONDS", "REQUEST_SECONDS", "TURN_SECONDS", "IntentClassified", "Progress", "Reconnect",
-    "RemoteAgent", "RemoteVoice", "Replacement", "Reply", "Sound", "Timing", "ToolCall", "Tryll", "Turn", "TurnFailed",
-    "appended",
+    "RemoteAgent", "RemoteVoice", "Replacement", "Reply", "Sound", "SpeechTiming", "ToolCall", "Tryll", "Turn",
+    "TurnFailed", "appended",
 ]  # fmt: skip

@@ -29,7 +29,7 @@ from trunkline.wires.tryll.drive import (
     RemoteVoice,
     Reply,
     Sound,
-    Timing,
+    SpeechTiming,
     ToolCall,
     Tryll,
     Turn,
@@ -66,7 +66,7 @@ class SyncReply:
         """Read to the end."""
         return self._thread.run(self._reply.result())
 
-    def events(self) -> Iterator[str | ToolCall | IntentClassified | NodeEvent | Sound | Timing]:
+    def events(self) -> Iterator[str | ToolCall | IntentClassified | NodeEvent | Sound | SpeechTiming]:
         """The pieces of the answer, and what nodes tell and say in between, and when."""
         try:
             while (event := self._thread.run(self._reply.next_event())) is not None:

@@ -69,7 +69,7 @@ class Sound(Value):
         return f"<Sound of {self.seconds:.2f} s, {self.sample_rate} Hz, {self.channels} channel(s)>"
 
 
-class Timing(Value):
+class SpeechTiming(Value):
     """What is heard when. It comes before the sound that it is about, and counts from the first sound of the turn."""
 
     marks: tuple[TtsMark, ...]
@@ -155,7 +155,7 @@ class Reply:
         self._check = check
         self._begun = False
         self._left = False
-        self._told: deque[str | Told | Sound | Timing] = deque()
+        self._told: deque[str | Told | Sound | SpeechTiming] = deque()
         self._news = asyncio.Event()
         self._pieces: list[str] = []
         self._length = 0
@@ -217,7 +217,7 @@ class Reply:
             pass
         return self.turn
 
-    async def next_event(self) -> str | Told | Sound | Timing | None:
+    async def next_event(self) -> str | Told | Sound | SpeechTiming | None:
         """The next piece of the answer, or what a node tells or speaks, or when; None at the end. Raises as
         `result`."""
         await self._begin()
@@ -302,7 +302,7 @@ class Reply:
             self._hear(message.pcm)
         elif isinstance(message, TtsTimingFrame):
             self._marks += message.marks
-            self._tell(Timing(message.marks))
+            self._tell(SpeechTiming(message.marks))
         else:
             self._complete(message)
         if self._is_too_long():
@@ -374,7 +374,7 @@ class Reply:
         self._news.set()
         self._conduct.ended(self)
 
-    def _tell(self, event: str | Told | Sound | Timing) -> None:
+    def _tell(self, event: str | Told | Sound | SpeechTiming) -> None:
         # Of a reply that nobody reads any more, only the end matters.
         if not self._left:
             self._told.append(event)

@@ -31,13 +31,12 @@ _SHOWN_CHARS = 200
 _u32 = Struct("<I")
 
 
-class NoWebSocket(ConnectionError):
+def no_websocket(why: str) -> ConnectionError:
     """The server is there, and opens no WebSocket."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        # As `refusal` tells errors of the system.
-        self.strerror = why
+    error = ConnectionError(why)
+    # As `refusal` tells errors of the system.
+    error.strerror = why
+    return error
 
 
 class WebSocketStream(asyncio.Protocol, asyncio.Transport):
@@ -63,7 +62,7 @@ class WebSocketStream(asyncio.Protocol, asyncio.Transport):
         """Connect, and let the protocol know.
 
         Raises:
-            OSError: there is no server; `NoWebSocket`, it opens none.
+            OSError: there is no server; or it opens no WebSocket.
         """
         loop = asyncio.get_running_loop()
         _, made = await loop.create_connection(
@@ -105,7 +104,7 @@ class WebSocketStream(asyncio.Protocol, asyncio.Transport):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.opened.done():
-            self._refused(exc or NoWebSocket("it closed the connection"))
+            self._refused(exc or no_websocket("it closed the connection"))
         inner, self._inner = self._inner, None
         self._closing = True
         if inner is not None:
@@ -130,9 +129,9 @@ class WebSocketStream(asyncio.Protocol, asyncio.Transport):
     def _refused(self, error: Exception) -> None:
         if isinstance(error, InvalidStatus):
             body = bytes(error.response.body).decode("utf-8", "replace")[:_SHOWN_CHARS].strip()
-            error = NoWebSocket(f"HTTP {error.response.status_code}: {printable_line(body)}")
+            error = no_websocket(f"HTTP {error.response.status_code}: {printable_line(body)}")
         elif not isinstance(error, OSError):
-            error = NoWebSocket("it does not speak WebSocket there")
+            error = no_websocket("it does not speak WebSocket there")
         if not self.opened.done():
             self.opened.set_exception(error)
             # Nobody may be waiting any more.
@@ -248,7 +247,7 @@ async def open_streams(address: ServerAddress, ssl: Any = None) -> tuple[asyncio
     """A reader and a writer of frames, as `asyncio.open_connection` gives them over TCP.
 
     Raises:
-        OSError: there is no server; `NoWebSocket`, it opens none.
+        OSError: there is no server; or it opens no WebSocket.
     """
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=MAX_FRAME)

@@ -15,7 +15,7 @@ from tests.models.voice.test_engines_real import make_voice
 from tests.support.local_model import TIMEOUT_SECONDS
 from tests.support.speech import pulled
 from trunkline.models.voice.engines import Voice
-from trunkline.models.voice.marks import IPA_BEGIN, OWN_BEGIN, PHONEMES_END, WORD, SpokenMark, Utterance
+from trunkline.models.voice.marks import IPA_BEGIN, OWN_BEGIN, PHONEMES_END, WORD, SpokenMark, WantedSpeech
 from trunkline.models.voice.speakers import ESPEAK_SPEAKERS
 from trunkline.models.voice.visemes import VISEMES
 
@@ -28,7 +28,7 @@ async def said(voice: Voice, text: str, speaker: int = 0) -> tuple[list[SpokenMa
     """The marks of a text and its sound, of which every rule holds."""
     found: list[SpokenMark] = []
     sound = b""
-    async for each in voice.say(Utterance(text, speaker, timings=True)):
+    async for each in voice.say(WantedSpeech(text, speaker, timings=True)):
         if isinstance(each, bytes):
             sound += each
         else:
@@ -118,7 +118,7 @@ def test_each_of_espeak_s_speakers_speaks_otherwise() -> None:
 PROGRAM = """
 import json, sys
 import numpy, onnxruntime
-from trunkline.models.voice.marks import Utterance
+from trunkline.models.voice.marks import WantedSpeech
 
 class Network:
     def __init__(self, *_, **__):
@@ -132,8 +132,8 @@ onnxruntime.InferenceSession = Network
 from trunkline.models.voice.piper_process import Piper
 voice = Piper(sys.argv[1], 1)
 for speaker in (0, 2, 3):
-    sizes = [len(each) // 2 for each in voice.say(Utterance("Hi.", speaker)) if isinstance(each, bytes)]
-marks = [each for each in voice.say(Utterance("Hi there.", 1, timings=True)) if isinstance(each, tuple)][0]
+    sizes = [len(each) // 2 for each in voice.say(WantedSpeech("Hi.", speaker)) if isinstance(each, bytes)]
+marks = [each for each in voice.say(WantedSpeech("Hi there.", 1, timings=True)) if isinstance(each, tuple)][0]
 network = voice._voice.session._session
 print(json.dumps([voice.voices, network.asked[1:], [mark.text for mark in marks if mark.kind == 0]]))
 """
