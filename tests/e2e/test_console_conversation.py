@@ -244,6 +244,29 @@ async def test_messages_wait_or_reach_the_turn_in_progress(browser: Browser, tmp
         await expect(page.locator("#queued > li")).to_have_count(0)
 
 
+async def test_a_stop_is_also_for_a_message_that_is_still_on_its_way(browser: Browser, tmp_path: Path) -> None:
+    on_its_way, arrives = asyncio.Event(), asyncio.Event()
+
+    async def slow(route: Route) -> None:
+        on_its_way.set()
+        await arrives.wait()
+        await route.continue_()
+
+    async with world_with(tmp_path) as (world, agent), world.visited(browser) as page:
+        await opened(world, page)
+        await say(page, "say one; wait")
+        await expect(page.locator("#state")).to_have_text("at work")
+        await page.route("**/api/sessions/one/messages", slow)
+        await say(page, "say later")
+        await on_its_way.wait()
+        await page.get_by_role("button", name="Stop").click()
+        arrives.set()
+        await expect(page.locator(".row.end").first).to_contain_text("stopped")
+        await expect(page.locator("#queued > li")).to_have_count(0)
+        await expect(page.locator("#state")).to_have_text("ready")
+        assert agent.heard == ["say one; wait"]
+
+
 @pytest.mark.parametrize("by", ["button", "key"])
 async def test_a_turn_is_stopped_with_what_waits_behind_it(browser: Browser, tmp_path: Path, by: str) -> None:
     async with world_with(tmp_path) as (world, agent), world.visited(browser) as page:

@@ -22,6 +22,8 @@ export function composer({ session, largest, sent }) {
   const whenField = document.getElementById("when");
   const names = new Map();
   const waiting = new Map();
+  const uploading = new Set();
+  const posting = new Set();
   let files = [];
   let back = null;
   let working = false;
@@ -98,10 +100,18 @@ export function composer({ session, largest, sent }) {
     sent();
     wait(message);
     try {
-      await Promise.all(message.files.map((each) => each.coming));
+      uploading.add(message);
+      await Promise.all(message.files.map((each) => each.coming)).finally(() => uploading.delete(message));
+      if (message.isWithdrawn) {
+        begun(message.id);
+        putBack(message);
+        return;
+      }
       const paths = message.files.filter((each) => each.path).map((each) => each.path);
       const when = working ? whenField.value : "queue";
-      await post(`${address}/messages`, { text: message.said, files: paths, msg_id: message.id, when });
+      const posted = post(`${address}/messages`, { text: message.said, files: paths, msg_id: message.id, when });
+      posting.add(posted);
+      await posted.finally(() => posting.delete(posted));
       message.files.forEach((each) => each.drop());
       complain(null);
     } catch (error) {
@@ -141,7 +151,10 @@ export function composer({ session, largest, sent }) {
     waiting.delete(which);
   }
 
+  /** Stop the turn, and what waits behind it: also what is still on its way, which would begin after the stop. */
   async function stop() {
+    uploading.forEach((message) => (message.isWithdrawn = true));
+    await Promise.allSettled(posting);
     try {
       await post(`${address}/stop`);
       [...waiting.keys()].forEach(begun);
