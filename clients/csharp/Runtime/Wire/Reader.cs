@@ -289,17 +289,29 @@ namespace Trunkline.Tryll
 
             public override void Union<T>(int position, string name, ref T value, Func<byte, T> make)
             {
-                int tagAt = Place(position, 1), offsetAt = Place(position + 1, 4);
+                bool root = typeof(T) == typeof(MessageBody);
+                int tagAt = Place(position, 1);
+                // Trunkline lets these two overlap in a message's root, and nowhere else.
+                if (root)
+                    taken.Clear();
+                int offsetAt = Place(position + 1, 4);
                 byte tag = tagAt == 0 ? (byte)0 : data[tagAt];
                 if (tag == 0)
                     return;
-                // A tag that nobody knows is told before its value is looked at.
+                // A tag that nobody knows is told before its value is looked at; but a message has to be somewhere.
+                if (root)
+                    Lead(offsetAt);
                 value = make(tag);
                 if (value == null)
                     throw new TryllException(ErrorCode.UnknownMessageType);
-                if (offsetAt == 0)
+                reader.ReadTable(value, Lead(offsetAt));
+            }
+
+            int Lead(int at)
+            {
+                if (at == 0)
                     throw Malformed();
-                reader.ReadTable(value, reader.Follow(offsetAt));
+                return reader.Follow(at);
             }
         }
     }
