@@ -1,7 +1,7 @@
 """Writes the C# client's messages, and the numbers of errors.
 
-Each message has one method, `Visit`, that shows all its fields with their positions and names to a visitor: one reads, two
-write, and one of the tests prints. Members of a union derive from it.
+Each message has one method, `Visit`, that shows all its fields with their positions and names to a visitor: one reads,
+two write, and one of the tests prints. Members of a union derive from it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def write(schema: Schema) -> dict[str, str]:
 
 def _messages(schema: Schema) -> Iterator[str]:
     yield "using System;\nusing System.Collections.Generic;\n\nnamespace Trunkline.Tryll\n{\n"
-    yield "    /// <summary>What both sides of the wire have to agree on.</summary>\n    public static class Protocol\n    {\n"
+    yield "    /// <summary>What both sides of the wire have to agree on.</summary>\n"
+    yield "    public static class Protocol\n    {\n"
     yield f"        public const uint Version = {schema.protocol_version};\n\n"
     yield "        /// <summary>The longest payload of a frame, in bytes; the length in front of it does not count."
     yield f"</summary>\n        public const int MaxFrame = {schema.max_frame};\n    }}\n"

@@ -20,6 +20,8 @@ TEST_NEEDS: tuple[tuple[str, str], ...] = (
     ("/usr/include/flatbuffers/flatbuffers.h", "libflatbuffers-dev"),
     ("chromium", "chromium"),
     ("g++", "g++"),
+    ("mcs", "mono-mcs"),
+    ("mono", "mono-devel"),
     ("node", "nodejs"),
     ("npm", "npm"),
     ("pg_ctlcluster", "postgresql"),

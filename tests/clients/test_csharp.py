@@ -7,6 +7,7 @@ one, too: they are given another program.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -18,12 +19,15 @@ from tests.clients.csharp_build import CLIENT, compiled
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_process import tryll_process
 
+STAND_INS = Path(__file__).parent / "unity"
+
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 def program(folder: Path, name: str) -> Path:
     """A program of the client's tests, as one file that can be run."""
     command = compiled(folder / f"{name}.exe", CLIENT / "Tests~" / f"{name}.cs")
+    # Mono in the shell's place: who ends one ends the other.
     script = folder / name
     script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', encoding="utf-8")
     script.chmod(0o755)
@@ -46,9 +50,7 @@ test_a_managed_server_is_started_used_and_stopped = (
 )
 test_a_program_that_is_no_server_is_told_at_once = shared.test_a_program_that_is_no_server_is_told_at_once
 test_a_managed_server_ends_with_a_game_that_is_killed = shared.test_a_managed_server_ends_with_a_game_that_is_killed
-test_a_lost_connection_is_tried_again = (
-    shared.test_a_lost_connection_is_tried_again_and_the_game_makes_its_agents_anew
-)
+test_a_lost_connection_is_tried_again = shared.test_a_lost_connection_is_tried_again_and_the_game_makes_its_agents_anew
 test_an_answer_comes_in_its_order = shared.test_an_answer_comes_with_sound_events_and_a_tool_call_in_their_order
 test_models_are_fetched_with_progress_or_waited_for = shared.test_models_are_fetched_with_progress_or_waited_for
 test_what_comes_too_late_is_destroyed_and_harms_nobody = shared.test_what_comes_too_late_is_destroyed_and_harms_nobody
@@ -61,3 +63,44 @@ test_a_server_that_is_not_there_is_told = shared.test_a_server_that_is_not_there
 test_it_refuses_what_our_codec_refuses_and_reads_the_rest_alike = (
     shared.test_it_refuses_what_our_codec_refuses_and_reads_the_rest_alike
 )
+
+
+def said(command: list[str], line: str = "") -> str:
+    done = subprocess.run(command, input=line, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_it_speaks_websocket_as_well(api: Path) -> None:
+    with tryll_process("--ws", "127.0.0.1:0") as server:
+        said([str(api), "websocket", server.websocket])
+
+
+def test_the_example_talks_and_carries_out_what_the_character_wants(tmp_path: Path) -> None:
+    command = compiled(tmp_path / "Chat.exe", CLIENT / "Examples" / "Chat.cs")
+    with tryll_process() as server:
+        told = said([*command, f"127.0.0.1:{server.port}"], "Good evening\nopen_gate, please\n")
+    assert "You said: Good evening" in told
+    assert "* The gate opens." in told
+
+
+def test_the_sample_talks_in_a_game_of_frames_and_calls_tools(tmp_path: Path) -> None:
+    """Without Unity, of which there are stand-ins: what a compiler finds, and whether it uses the client rightly."""
+    sample = sorted((CLIENT / "Samples~" / "TalkingCharacter").glob("*.cs"))
+    command = compiled(tmp_path / "Game.exe", *sample, *sorted(STAND_INS.glob("*.cs")))
+    with tryll_process() as server:
+        assert said([*command, str(server.port)]) == "You said: Good evening\ncalled {}\n"
+
+
+def test_the_package_has_what_it_names_and_needs_no_other() -> None:
+    package = json.loads((CLIENT / "package.json").read_text(encoding="utf-8"))
+    assert package["name"] == "com.trunkline.tryll"
+    assert not package.get("dependencies")
+    for sample in package["samples"]:
+        assert list((CLIENT / sample["path"]).glob("*.cs"))
+    assembly = json.loads((CLIENT / "Runtime" / "Trunkline.Tryll.asmdef").read_text(encoding="utf-8"))
+    assert assembly["references"] == []
+    assert assembly["noEngineReferences"]
+    project = (CLIENT / "Trunkline.Tryll.csproj").read_text(encoding="utf-8")
+    assert "<TargetFramework>netstandard2.1</TargetFramework>" in project
+    assert not re.search("<(PackageReference|Reference)", project)

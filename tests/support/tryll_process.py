@@ -22,17 +22,19 @@ START_SECONDS = 60.0
 STOP_SECONDS = 10.0
 SERVE = ("-m", "trunkline", "tryll", "serve")
 
-_READY = re.compile(r"The Tryll server is ready: 127\.0\.0\.1:(\d+) ")
+_READY = re.compile(r"The Tryll server is ready: 127\.0\.0\.1:(\d+) (?:and (ws://\S+) )?")
 
 
 class TryllProcess:
-    """A server that is ready. `said` is all that it wrote to standard error since then."""
+    """A server that is ready. `said` is all that it wrote to standard error since then. `websocket` is the address, if
+    there is one."""
 
     host = "127.0.0.1"
 
-    def __init__(self, child: subprocess.Popen[str], port: int) -> None:
+    def __init__(self, child: subprocess.Popen[str], port: int, websocket: str = "") -> None:
         self.child = child
         self.port = port
+        self.websocket = websocket
         self.said: list[str] = []
         self._listening = threading.Thread(target=self._hear, daemon=True)
         self._listening.start()
@@ -92,7 +94,7 @@ def tryll_process(
             found = _READY.match(line)
             assert found, line
             patience.cancel()
-            server = TryllProcess(child, int(found[1]))
+            server = TryllProcess(child, int(found[1]), found[2] or "")
             try:
                 yield server
             finally:

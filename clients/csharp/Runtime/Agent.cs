@@ -4,8 +4,8 @@ using System.Threading.Tasks;
 
 namespace Trunkline.Tryll
 {
-    /// <summary>An agent of a session. It is gone with the connection that it was made on. Letting go of it does not destroy
-    /// it.</summary>
+    /// <summary>An agent of a session. It is gone with the connection that it was made on. Letting go of it does not
+    /// destroy it.</summary>
     public sealed class Agent
     {
         internal readonly Session Session;
@@ -26,9 +26,9 @@ namespace Trunkline.Tryll
         /// <summary>What the server calls it.</summary>
         public ulong Id { get; private set; }
 
-        /// <summary>Begins a turn. To cancel the token is to call <see cref="Cancel"/>: the turn ends with that status, and
-        /// its result is what was said.</summary>
-        public Task<TurnResult> Send(string text, TurnCallbacks callbacks = null, CancellationToken token = default(CancellationToken))
+        /// <summary>Begins a turn. To cancel the token is to call <see cref="Cancel"/>: the turn ends with that status,
+        /// and its result is what was said.</summary>
+        public Task<TurnResult> Send(string text, TurnCallbacks callbacks = null, CancellationToken token = default)
         {
             callbacks = callbacks ?? new TurnCallbacks();
             var error = Unusable();
@@ -45,17 +45,17 @@ namespace Trunkline.Tryll
             var error = Unusable();
             if (error == null && !Session.HasExtension("cancel"))
                 error = new TryllException(ErrorCode.UnknownMessageType, "This server cannot cancel a turn.");
-            return error != null ? Session.Failed<Ack>(error) : Ask(new CancelTurnRequest { AgentId = Id }, default(CancellationToken));
+            return error != null ? Session.Failed<Ack>(error) : Ask(new CancelTurnRequest { AgentId = Id }, default);
         }
 
         /// <summary>Gives a node other parameters: all of them, of the same kind.</summary>
-        public Task Change(string node, NodeParams parameters, CancellationToken token = default(CancellationToken))
+        public Task Change(string node, NodeParams parameters, CancellationToken token = default)
         {
             return Ask(new ChangeAgentParamRequest { AgentId = Id, NodeName = node, Params = parameters }, token);
         }
 
         /// <summary>The conversation, for a saved game.</summary>
-        public Task<List<HistoryEntry>> History(CancellationToken token = default(CancellationToken))
+        public Task<List<HistoryEntry>> History(CancellationToken token = default)
         {
             var error = Unusable();
             return error != null
@@ -66,14 +66,15 @@ namespace Trunkline.Tryll
 
         /// <summary>Gives it a conversation: in place of its own, or after it.</summary>
         public Task Restore(
-            IEnumerable<HistoryEntry> entries, bool append = false, CancellationToken token = default(CancellationToken))
+            IEnumerable<HistoryEntry> entries, bool append = false, CancellationToken token = default)
         {
             var request = new RestoreHistoryRequest { AgentId = Id, Append = append };
             request.Entries.AddRange(entries);
             return Ask(request, token);
         }
 
-        /// <summary>Who hears all of its turns, also those that the server begins, besides whoever sent something.</summary>
+        /// <summary>Who hears all of its turns, also those that the server begins, besides whoever sent
+        /// something.</summary>
         public void Listen(TurnCallbacks callbacks)
         {
             Listening = callbacks;

@@ -7,10 +7,10 @@ namespace Trunkline.Tryll
 {
     /// <summary>A session on a server.</summary>
     /// <remarks>
-    /// A client, and all that it gave, belongs to one thread at a time. That thread calls <see cref="Update"/>, once for each
-    /// frame that is drawn, and everything happens there: callbacks are called, and tasks end. Where nobody draws,
-    /// <see cref="Wait{T}(Task{T})"/> does it while it waits. An `await` without either never ends.
-    /// What is not said of a call here is said in clients/README.md: all clients have the same shape.
+    /// A client, and all that it gave, belongs to one thread at a time. That thread calls <see cref="Update"/>, once
+    /// for each frame that is drawn, and everything happens there: callbacks are called, and tasks end. Where nobody
+    /// draws, <see cref="Wait{T}(Task{T})"/> does it while it waits. An `await` without either never ends. What is not
+    /// said of a call here is said in clients/README.md: all clients have the same shape.
     /// </remarks>
     public sealed class Client : IDisposable
     {
@@ -37,8 +37,8 @@ namespace Trunkline.Tryll
         /// <summary>A session is there and configured; true: in place of one that was lost.</summary>
         public event Action<bool> Connected;
 
-        /// <summary>It is lost. It is tried again, unless the second value is true: then every call fails until `Connect` is
-        /// called.</summary>
+        /// <summary>It is lost. It is tried again, unless the second value is true: then every call fails until
+        /// `Connect` is called.</summary>
         public event Action<TryllException, bool> Lost;
 
         public Connection Connection { get { return session.Connection; } }
@@ -69,7 +69,8 @@ namespace Trunkline.Tryll
             return session.Update();
         }
 
-        /// <summary>Waits for a task of this client, and delivers what comes meanwhile. For programs that draw nothing.</summary>
+        /// <summary>Waits for a task of this client, and delivers what comes meanwhile. For programs that draw
+        /// nothing.</summary>
         /// <exception cref="TryllException">It came to that.</exception>
         public void Wait(Task task)
         {
@@ -99,7 +100,7 @@ namespace Trunkline.Tryll
         }
 
         /// <summary>Another configuration, for what is created from then on.</summary>
-        public Task Configure(ConfigureSessionRequest config, CancellationToken token = default(CancellationToken))
+        public Task Configure(ConfigureSessionRequest config, CancellationToken token = default)
         {
             config.ProtocolVersion = Protocol.Version;
             return session.Ask<ConfigureSessionResponse, bool>(config, session.Options.RequestSeconds, answer =>
@@ -110,7 +111,7 @@ namespace Trunkline.Tryll
         }
 
         public Task<Agent> CreateAgent(
-            GraphDescription graph, AgentOptions options = null, CancellationToken token = default(CancellationToken))
+            GraphDescription graph, AgentOptions options = null, CancellationToken token = default)
         {
             options = options ?? new AgentOptions();
             var request = new CreateAgentRequest
@@ -127,16 +128,17 @@ namespace Trunkline.Tryll
         /// <summary>The `RequestId` is the client's own.</summary>
         public Task<VoiceInput> CreateVoiceInput(
             CreateVoiceInputRequest request, Action<DownloadProgress> progress = null,
-            CancellationToken token = default(CancellationToken))
+            CancellationToken token = default)
         {
             return session.Ask<CreateVoiceInputResponse, VoiceInput>(
                 request, session.Options.ModelSeconds, made => session.Add(made), progress, token);
         }
 
-        /// <summary>Strings that nodes use. A file is of the kind that its name tells, unless another one is named.</summary>
+        /// <summary>Strings that nodes use. A file is of the kind that its name tells, unless another one is
+        /// named.</summary>
         public Task CreateStorage(
             string name, IEnumerable<string> strings, StorageOptions options = null,
-            CancellationToken token = default(CancellationToken))
+            CancellationToken token = default)
         {
             options = options ?? new StorageOptions();
             var request = new CreateStringStorageRequest { Name = name, FilePath = options.FilePath };
@@ -160,7 +162,7 @@ namespace Trunkline.Tryll
         /// <summary>Strings that are found by their meaning.</summary>
         public Task<CreateEmbeddedStringStorageResponse> CreateEmbeddedStorage(
             string name, IEnumerable<string> strings, EmbeddedStorageOptions options = null,
-            CancellationToken token = default(CancellationToken))
+            CancellationToken token = default)
         {
             options = options ?? new EmbeddedStorageOptions();
             if (options.RecordsJson.Length > 0 && !HasExtension("records"))
@@ -184,20 +186,20 @@ namespace Trunkline.Tryll
             return Asked<Ack>(new DestroyEmbeddedStringStorageRequest { Name = name }, session.Options.RequestSeconds);
         }
 
-        public Task<List<ModelInfo>> ListModels(CancellationToken token = default(CancellationToken))
+        public Task<List<ModelInfo>> ListModels(CancellationToken token = default)
         {
             return session.Collect<ListModelsResponse, ModelInfo>(
                 new ListModelsRequest(), part => part.Models, part => part.More, token);
         }
 
         public Task DownloadModel(
-            string name, Action<DownloadProgress> progress = null, CancellationToken token = default(CancellationToken))
+            string name, Action<DownloadProgress> progress = null, CancellationToken token = default)
         {
             return session.Ask<DownloadComplete, DownloadComplete>(
                 new DownloadModelRequest { ModelName = name }, session.Options.ModelSeconds, Downloaded, progress, token);
         }
 
-        public Task LoadModel(string name, CancellationToken token = default(CancellationToken))
+        public Task LoadModel(string name, CancellationToken token = default)
         {
             return Asked<LoadModelResponse>(new LoadModelRequest { ModelName = name }, session.Options.ModelSeconds, token);
         }
@@ -214,7 +216,7 @@ namespace Trunkline.Tryll
 
         /// <summary>Downloads it if it is absent, waits while another client does, and loads it.</summary>
         public async Task EnsureModel(
-            string name, Action<DownloadProgress> progress = null, CancellationToken token = default(CancellationToken))
+            string name, Action<DownloadProgress> progress = null, CancellationToken token = default)
         {
             while (true)
             {
@@ -245,16 +247,16 @@ namespace Trunkline.Tryll
             }
         }
 
-        public Task<HealthResponse> Health(CancellationToken token = default(CancellationToken))
+        public Task<HealthResponse> Health(CancellationToken token = default)
         {
             return session.Ask<HealthResponse, HealthResponse>(
                 new HealthRequest(), session.Options.RequestSeconds, health => health, null, token);
         }
 
-        /// <summary>Any request but a turn, and whatever answers it, for what has no call of its own. 0 seconds: as other
-        /// requests.</summary>
+        /// <summary>Any request but a turn, and whatever answers it, for what has no call of its own. 0 seconds: as
+        /// other requests.</summary>
         public Task<MessageBody> Ask(
-            MessageBody request, double seconds = 0, CancellationToken token = default(CancellationToken))
+            MessageBody request, double seconds = 0, CancellationToken token = default)
         {
             if (request == null || !request.FromClient || !request.HasRequestId || request is SendMessageRequest)
                 return Session.Failed<MessageBody>(
@@ -263,7 +265,7 @@ namespace Trunkline.Tryll
                 request, seconds > 0 ? seconds : session.Options.RequestSeconds, answer => answer, null, token);
         }
 
-        Task Asked<T>(MessageBody request, double seconds, CancellationToken token = default(CancellationToken))
+        Task Asked<T>(MessageBody request, double seconds, CancellationToken token = default)
             where T : MessageBody
         {
             return session.Ask<T, bool>(request, seconds, answer => true, null, token);

@@ -24,7 +24,8 @@ namespace Trunkline.Tryll
         public double StopSeconds = 10;
     }
 
-    /// <summary>A server that ends with the game, however the game ends: it watches a pipe that only the game holds.</summary>
+    /// <summary>A server that ends with the game, however the game ends: it watches a pipe that only the game
+    /// holds.</summary>
     public sealed class ManagedServer : IDisposable
     {
         /// <summary>More is no line that a server writes.</summary>

@@ -8,7 +8,8 @@ namespace Trunkline.Tryll
     {
         public string Node = "";
         public string Name = "";
-        /// <summary>Names and values, in the model's order. Values that are not texts are as they stand in the JSON.</summary>
+        /// <summary>Names and values, in the model's order. Values that are not texts are as they stand in the
+        /// JSON.</summary>
         public List<KeyValuePair<string, string>> Arguments = new List<KeyValuePair<string, string>>();
         public string ArgumentsJson = "";
 

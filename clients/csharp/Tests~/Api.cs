@@ -1,5 +1,6 @@
-// The whole API, used. `api PORT` needs a server with the Mock engines; the other modes are each for a server that a test
-// makes: tests/clients/test_csharp.py says what it does. Exits with 1, and says where, when something is not as promised.
+// The whole API, used. `api PORT` needs a server with the Mock engines; the other modes are each for a server that a
+// test makes: tests/clients/test_csharp.py says what it does. Exits with 1, and says where, when something is not as
+// promised.
 
 using System;
 using System.Collections.Generic;

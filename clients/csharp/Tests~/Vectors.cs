@@ -1,5 +1,5 @@
-// Reads payloads in hexadecimal, one on each line, and answers each with a line: what it holds, or with --encode, how the
-// client writes that. See clients/vectors/README.md.
+// Reads payloads in hexadecimal, one on each line, and answers each with a line: what it holds, or with --encode, how
+// the client writes that. See clients/vectors/README.md.
 
 using System;
 using System.Collections.Generic;

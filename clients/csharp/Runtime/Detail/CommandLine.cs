@@ -6,8 +6,8 @@ using System.Text;
 namespace Trunkline.Tryll
 {
     /// <summary>One text of several words, as `ProcessStartInfo.Arguments` needs it.</summary>
-    /// <remarks>Not every mono that has `ArgumentList` looks at it; and mono on Unix takes words apart as a shell does, all
-    /// others as Windows.</remarks>
+    /// <remarks>Not every mono that has `ArgumentList` looks at it; and mono on Unix takes words apart as a shell does,
+    /// all others as Windows.</remarks>
     internal static class CommandLine
     {
         static readonly bool AsShell = Path.DirectorySeparatorChar == '/' && Type.GetType("Mono.Runtime") != null;

@@ -33,7 +33,8 @@ namespace Trunkline.Tryll
         public bool Over;
     }
 
-    /// <summary>What is behind a client: the connection's life, and who waits. All but `Post` belongs to one thread.</summary>
+    /// <summary>What is behind a client: the connection's life, and who waits. All but `Post` belongs to one
+    /// thread.</summary>
     internal sealed partial class Session
     {
         /// <summary>More frames of one answer are no answer.</summary>
@@ -162,7 +163,7 @@ namespace Trunkline.Tryll
         /// <summary>Asks, and lets `convert` make of the answer what the caller wants.</summary>
         public Task<T> Ask<TAnswer, T>(
             MessageBody request, double seconds, Func<TAnswer, T> convert, Action<DownloadProgress> progress = null,
-            CancellationToken token = default(CancellationToken)) where TAnswer : MessageBody
+            CancellationToken token = default) where TAnswer : MessageBody
         {
             var source = Tasks.Source<T>();
             var call = new Call { Seconds = seconds, Progress = progress, Fail = error => source.TrySetException(error) };

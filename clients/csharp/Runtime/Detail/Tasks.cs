@@ -4,7 +4,8 @@ namespace Trunkline.Tryll
 {
     internal static class Tasks
     {
-        /// <summary>A call that may be thrown away: whoever does not look at its error does not want to know it.</summary>
+        /// <summary>A call that may be thrown away: whoever does not look at its error does not want to know
+        /// it.</summary>
         public static TaskCompletionSource<T> Source<T>()
         {
             var source = new TaskCompletionSource<T>();

@@ -6,8 +6,8 @@ namespace Trunkline.Tryll
     public static class Codec
     {
         /// <summary>The message in the payload of a frame. Every byte of it is checked before it is believed.</summary>
-        /// <exception cref="TryllException">MalformedMessage, it is none; UnknownMessageType, it is, or holds, something
-        /// that the schema does not have.</exception>
+        /// <exception cref="TryllException">MalformedMessage, it is none; UnknownMessageType, it is, or holds,
+        /// something that the schema does not have.</exception>
         public static MessageBody Decode(byte[] payload)
         {
             return new Reader(payload).Message();

@@ -4,11 +4,12 @@ using System.Text;
 
 namespace Trunkline.Tryll
 {
-    /// <summary>Reads a buffer that nobody has checked. No byte of it is believed before it was seen to be possible.</summary>
+    /// <summary>Reads a buffer that nobody has checked. No byte of it is believed before it was seen to be
+    /// possible.</summary>
     /// <remarks>
-    /// Offsets can lie: lead out of the buffer, or a thousand times to the same place. So everything that is visited must
-    /// lie inside the buffer and where its alignment allows, and is counted as often as it is visited. How deep it goes
-    /// needs no limit of its own: no table of the schema holds itself.
+    /// Offsets can lie: lead out of the buffer, or a thousand times to the same place. So everything that is visited
+    /// must lie inside the buffer and where its alignment allows, and is counted as often as it is visited. How deep it
+    /// goes needs no limit of its own: no table of the schema holds itself.
     /// </remarks>
     internal sealed class Reader
     {

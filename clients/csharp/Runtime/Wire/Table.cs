@@ -38,8 +38,8 @@ namespace Trunkline.Tryll
         }
     }
 
-    /// <summary>Who is shown the fields of a table. Tables are made by functions, not by reflection, so that nothing of it
-    /// is stripped from a game.</summary>
+    /// <summary>Who is shown the fields of a table. Tables are made by functions, not by reflection, so that nothing of
+    /// it is stripped from a game.</summary>
     internal abstract class Visitor
     {
         public abstract void Number(int position, string name, ref ulong value);
