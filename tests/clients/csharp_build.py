@@ -22,8 +22,8 @@ def compiled(program: Path, *more: Path, library: bool = False) -> list[str]:
     """The command that runs the program of the client and these sources, made without a word of complaint."""
     for command in ("mcs", "mono"):
         require(command, shutil.which(command) is not None, "apt-get install mono-mcs mono-devel")
-    # C# 7.2, which Unity and mono share.
-    flags = ["-langversion:7.2", "-warn:4", "-warnaserror", f"-target:{'library' if library else 'exe'}"]
+    # C# 7.0, which mono takes when nothing is said, and Unity, too.
+    flags = ["-langversion:7", "-warn:4", "-warnaserror", f"-target:{'library' if library else 'exe'}"]
     command_line = ["mcs", *flags, f"-out:{program}", *map(str, (*sources(), *more))]
     done = subprocess.run(command_line, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr

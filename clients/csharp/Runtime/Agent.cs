@@ -28,7 +28,8 @@ namespace Trunkline.Tryll
 
         /// <summary>Begins a turn. To cancel the token is to call <see cref="Cancel"/>: the turn ends with that status,
         /// and its result is what was said.</summary>
-        public Task<TurnResult> Send(string text, TurnCallbacks callbacks = null, CancellationToken token = default)
+        public Task<TurnResult> Send(
+            string text, TurnCallbacks callbacks = null, CancellationToken token = default(CancellationToken))
         {
             callbacks = callbacks ?? new TurnCallbacks();
             var error = Unusable();
@@ -45,17 +46,19 @@ namespace Trunkline.Tryll
             var error = Unusable();
             if (error == null && !Session.HasExtension("cancel"))
                 error = new TryllException(ErrorCode.UnknownMessageType, "This server cannot cancel a turn.");
-            return error != null ? Session.Failed<Ack>(error) : Ask(new CancelTurnRequest { AgentId = Id }, default);
+            return error != null
+                ? Session.Failed<Ack>(error)
+                : Ask(new CancelTurnRequest { AgentId = Id }, default(CancellationToken));
         }
 
         /// <summary>Gives a node other parameters: all of them, of the same kind.</summary>
-        public Task Change(string node, NodeParams parameters, CancellationToken token = default)
+        public Task Change(string node, NodeParams parameters, CancellationToken token = default(CancellationToken))
         {
             return Ask(new ChangeAgentParamRequest { AgentId = Id, NodeName = node, Params = parameters }, token);
         }
 
         /// <summary>The conversation, for a saved game.</summary>
-        public Task<List<HistoryEntry>> History(CancellationToken token = default)
+        public Task<List<HistoryEntry>> History(CancellationToken token = default(CancellationToken))
         {
             var error = Unusable();
             return error != null
@@ -66,7 +69,7 @@ namespace Trunkline.Tryll
 
         /// <summary>Gives it a conversation: in place of its own, or after it.</summary>
         public Task Restore(
-            IEnumerable<HistoryEntry> entries, bool append = false, CancellationToken token = default)
+            IEnumerable<HistoryEntry> entries, bool append = false, CancellationToken token = default(CancellationToken))
         {
             var request = new RestoreHistoryRequest { AgentId = Id, Append = append };
             request.Entries.AddRange(entries);

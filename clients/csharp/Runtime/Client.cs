@@ -100,7 +100,7 @@ namespace Trunkline.Tryll
         }
 
         /// <summary>Another configuration, for what is created from then on.</summary>
-        public Task Configure(ConfigureSessionRequest config, CancellationToken token = default)
+        public Task Configure(ConfigureSessionRequest config, CancellationToken token = default(CancellationToken))
         {
             config.ProtocolVersion = Protocol.Version;
             return session.Ask<ConfigureSessionResponse, bool>(config, session.Options.RequestSeconds, answer =>
@@ -111,7 +111,7 @@ namespace Trunkline.Tryll
         }
 
         public Task<Agent> CreateAgent(
-            GraphDescription graph, AgentOptions options = null, CancellationToken token = default)
+            GraphDescription graph, AgentOptions options = null, CancellationToken token = default(CancellationToken))
         {
             options = options ?? new AgentOptions();
             var request = new CreateAgentRequest
@@ -128,7 +128,7 @@ namespace Trunkline.Tryll
         /// <summary>The `RequestId` is the client's own.</summary>
         public Task<VoiceInput> CreateVoiceInput(
             CreateVoiceInputRequest request, Action<DownloadProgress> progress = null,
-            CancellationToken token = default)
+            CancellationToken token = default(CancellationToken))
         {
             return session.Ask<CreateVoiceInputResponse, VoiceInput>(
                 request, session.Options.ModelSeconds, made => session.Add(made), progress, token);
@@ -138,7 +138,7 @@ namespace Trunkline.Tryll
         /// named.</summary>
         public Task CreateStorage(
             string name, IEnumerable<string> strings, StorageOptions options = null,
-            CancellationToken token = default)
+            CancellationToken token = default(CancellationToken))
         {
             options = options ?? new StorageOptions();
             var request = new CreateStringStorageRequest { Name = name, FilePath = options.FilePath };
@@ -162,7 +162,7 @@ namespace Trunkline.Tryll
         /// <summary>Strings that are found by their meaning.</summary>
         public Task<CreateEmbeddedStringStorageResponse> CreateEmbeddedStorage(
             string name, IEnumerable<string> strings, EmbeddedStorageOptions options = null,
-            CancellationToken token = default)
+            CancellationToken token = default(CancellationToken))
         {
             options = options ?? new EmbeddedStorageOptions();
             if (options.RecordsJson.Length > 0 && !HasExtension("records"))
@@ -186,20 +186,20 @@ namespace Trunkline.Tryll
             return Asked<Ack>(new DestroyEmbeddedStringStorageRequest { Name = name }, session.Options.RequestSeconds);
         }
 
-        public Task<List<ModelInfo>> ListModels(CancellationToken token = default)
+        public Task<List<ModelInfo>> ListModels(CancellationToken token = default(CancellationToken))
         {
             return session.Collect<ListModelsResponse, ModelInfo>(
                 new ListModelsRequest(), part => part.Models, part => part.More, token);
         }
 
         public Task DownloadModel(
-            string name, Action<DownloadProgress> progress = null, CancellationToken token = default)
+            string name, Action<DownloadProgress> progress = null, CancellationToken token = default(CancellationToken))
         {
             return session.Ask<DownloadComplete, DownloadComplete>(
                 new DownloadModelRequest { ModelName = name }, session.Options.ModelSeconds, Downloaded, progress, token);
         }
 
-        public Task LoadModel(string name, CancellationToken token = default)
+        public Task LoadModel(string name, CancellationToken token = default(CancellationToken))
         {
             return Asked<LoadModelResponse>(new LoadModelRequest { ModelName = name }, session.Options.ModelSeconds, token);
         }
@@ -216,7 +216,7 @@ namespace Trunkline.Tryll
 
         /// <summary>Downloads it if it is absent, waits while another client does, and loads it.</summary>
         public async Task EnsureModel(
-            string name, Action<DownloadProgress> progress = null, CancellationToken token = default)
+            string name, Action<DownloadProgress> progress = null, CancellationToken token = default(CancellationToken))
         {
             while (true)
             {
@@ -247,7 +247,7 @@ namespace Trunkline.Tryll
             }
         }
 
-        public Task<HealthResponse> Health(CancellationToken token = default)
+        public Task<HealthResponse> Health(CancellationToken token = default(CancellationToken))
         {
             return session.Ask<HealthResponse, HealthResponse>(
                 new HealthRequest(), session.Options.RequestSeconds, health => health, null, token);
@@ -256,7 +256,7 @@ namespace Trunkline.Tryll
         /// <summary>Any request but a turn, and whatever answers it, for what has no call of its own. 0 seconds: as
         /// other requests.</summary>
         public Task<MessageBody> Ask(
-            MessageBody request, double seconds = 0, CancellationToken token = default)
+            MessageBody request, double seconds = 0, CancellationToken token = default(CancellationToken))
         {
             if (request == null || !request.FromClient || !request.HasRequestId || request is SendMessageRequest)
                 return Session.Failed<MessageBody>(
@@ -265,7 +265,7 @@ namespace Trunkline.Tryll
                 request, seconds > 0 ? seconds : session.Options.RequestSeconds, answer => answer, null, token);
         }
 
-        Task Asked<T>(MessageBody request, double seconds, CancellationToken token = default)
+        Task Asked<T>(MessageBody request, double seconds, CancellationToken token = default(CancellationToken))
             where T : MessageBody
         {
             return session.Ask<T, bool>(request, seconds, answer => true, null, token);

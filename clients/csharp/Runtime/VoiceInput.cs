@@ -28,7 +28,7 @@ namespace Trunkline.Tryll
         public ulong Id { get; private set; }
 
         /// <summary>Listens from now on.</summary>
-        public Task Begin(UtteranceOptions options = null, CancellationToken token = default)
+        public Task Begin(UtteranceOptions options = null, CancellationToken token = default(CancellationToken))
         {
             options = options ?? new UtteranceOptions();
             var request = new BeginUtteranceRequest
@@ -106,7 +106,7 @@ namespace Trunkline.Tryll
         public Task Cancel()
         {
             var utterance = Utterance;
-            return Ask(new CancelUtteranceRequest { VoiceInputId = Id }, Session.Options.RequestSeconds, default,
+            return Ask(new CancelUtteranceRequest { VoiceInputId = Id }, Session.Options.RequestSeconds, default(CancellationToken),
                 () => utterance.Fail(new TryllException(ErrorCode.NoActiveUtterance, "The utterance was cancelled.")));
         }
 
@@ -119,7 +119,7 @@ namespace Trunkline.Tryll
         public Task Destroy()
         {
             var request = new DestroyVoiceInputRequest { VoiceInputId = Id };
-            var asked = Ask(request, Session.Options.RequestSeconds, default,
+            var asked = Ask(request, Session.Options.RequestSeconds, default(CancellationToken),
                 () => Session.Forget(this, new TryllException(ErrorCode.VoiceInputNotFound, "The voice input was destroyed.")));
             Destroyed = true;
             return asked;

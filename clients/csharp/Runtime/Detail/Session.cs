@@ -163,7 +163,7 @@ namespace Trunkline.Tryll
         /// <summary>Asks, and lets `convert` make of the answer what the caller wants.</summary>
         public Task<T> Ask<TAnswer, T>(
             MessageBody request, double seconds, Func<TAnswer, T> convert, Action<DownloadProgress> progress = null,
-            CancellationToken token = default) where TAnswer : MessageBody
+            CancellationToken token = default(CancellationToken)) where TAnswer : MessageBody
         {
             var source = Tasks.Source<T>();
             var call = new Call { Seconds = seconds, Progress = progress, Fail = error => source.TrySetException(error) };
