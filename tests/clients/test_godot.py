@@ -1,0 +1,83 @@
+"""The addon for Godot 4: its syntax, its style, and that it says what a server understands. The engine is not here."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+
+from environments import INSTALL_SECONDS, NotInstalled, environment
+from tests.conftest import require
+from trunkline.wires.tryll.codec.shapes import UNIONS, shape_of
+
+CLIENT = Path(__file__).resolve().parents[2] / "clients" / "godot"
+ADDON = CLIENT / "addons" / "tryll"
+SCRIPTS = sorted(CLIENT.rglob("*.gd"))
+#: What parses, formats and judges GDScript.
+GDTOOLKIT = ("gdtoolkit==4.5.0",)
+MESSAGES = {kind.__name__: {field.name for field in shape_of(kind).fields} for kind in UNIONS["MessageBody"]}
+
+#: A message with its fields, where both stand together: `ask("Name", {"field": ...})`.
+_SAID = re.compile(r'\b(?:ask|begin|tell|collect)\(\s*"(\w+)",\s*\{([^{}]*)\}')
+#: The same with the fields above it.
+_FIELDS = re.compile(
+    r'\bfields := \{([^{}]*)\}(?:(?!^func ).)*?\b(?:ask|begin)\(\s*"(\w+)", fields\b', re.DOTALL | re.MULTILINE
+)
+_NAME = re.compile(r'"(\w+)":')
+_HEARD = re.compile(r'^\s*"(\w+)":$', re.MULTILINE)
+
+
+def said() -> list[tuple[str, set[str]]]:
+    found = []
+    for path in ADDON.glob("*.gd"):
+        text = path.read_text(encoding="utf-8")
+        found += [(name, set(_NAME.findall(fields))) for name, fields in _SAID.findall(text)]
+        found += [(name, set(_NAME.findall(fields))) for fields, name in _FIELDS.findall(text)]
+    return found
+
+
+def test_what_it_says_is_in_the_schema() -> None:
+    told = said()
+    for name, fields in told:
+        assert fields <= MESSAGES[name], name
+    assert {"SendMessageRequest", "CreateAgentRequest", "BeginUtteranceRequest", "AudioBufferFrame"} <= dict(
+        told
+    ).keys()
+
+
+def test_it_hears_what_the_server_says() -> None:
+    texts = "".join(path.read_text(encoding="utf-8") for path in ADDON.glob("*.gd"))
+    heard = set(_HEARD.findall(texts)) | set(re.findall(r'"((?:Answer|Turn|Node|Tts|Wire)\w+)"', texts))
+    assert heard <= MESSAGES.keys()
+    assert {
+        "AnswerText",
+        "TurnComplete",
+        "NodeEvent",
+        "TtsAudioFrame",
+        "WireTranscriptUpdate",
+        "ErrorResponse",
+    } <= heard
+
+
+def test_the_plugin_names_a_script_that_is_there() -> None:
+    config = ConfigParser()
+    config.read(ADDON / "plugin.cfg", encoding="utf-8")
+    assert (ADDON / config["plugin"]["script"].strip('"')).exists()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(2 * INSTALL_SECONDS)
+@pytest.mark.parametrize("program", [["gdparse"], ["gdlint"], ["gdformat", "--check"]], ids=lambda words: words[0])
+def test_a_reader_of_gdscript_finds_no_fault(program: list[str]) -> None:
+    try:
+        folder = environment(GDTOOLKIT)
+    except NotInstalled as error:
+        require("gdtoolkit", False, str(error))
+        return
+    done = subprocess.run(
+        [folder / program[0], *program[1:], *SCRIPTS], capture_output=True, text=True, timeout=INSTALL_SECONDS
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
