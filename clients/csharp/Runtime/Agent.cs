@@ -69,7 +69,8 @@ namespace Trunkline.Tryll
 
         /// <summary>Gives it a conversation: in place of its own, or after it.</summary>
         public Task Restore(
-            IEnumerable<HistoryEntry> entries, bool append = false, CancellationToken token = default(CancellationToken))
+            IEnumerable<HistoryEntry> entries, bool append = false,
+            CancellationToken token = default(CancellationToken))
         {
             var request = new RestoreHistoryRequest { AgentId = Id, Append = append };
             request.Entries.AddRange(entries);
@@ -90,7 +91,8 @@ namespace Trunkline.Tryll
             if (error != null)
                 return Session.Failed<Ack>(error);
             Destroyed = true;
-            return Session.Ask<Ack, Ack>(new DestroyAgentRequest { AgentId = Id }, Session.Options.RequestSeconds, answer =>
+            var request = new DestroyAgentRequest { AgentId = Id };
+            return Session.Ask<Ack, Ack>(request, Session.Options.RequestSeconds, answer =>
             {
                 Session.Forget(this, new TryllException(ErrorCode.AgentAlreadyDestroyed));
                 return answer;

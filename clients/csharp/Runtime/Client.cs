@@ -167,7 +167,8 @@ namespace Trunkline.Tryll
             options = options ?? new EmbeddedStorageOptions();
             if (options.RecordsJson.Length > 0 && !HasExtension("records"))
                 return Session.Failed<CreateEmbeddedStringStorageResponse>(
-                    new TryllException(ErrorCode.UnknownMessageType, "This server does not accept records with fields."));
+                    new TryllException(
+                        ErrorCode.UnknownMessageType, "This server does not accept records with fields."));
             var request = new CreateEmbeddedStringStorageRequest
             {
                 Name = name,
@@ -196,12 +197,14 @@ namespace Trunkline.Tryll
             string name, Action<DownloadProgress> progress = null, CancellationToken token = default(CancellationToken))
         {
             return session.Ask<DownloadComplete, DownloadComplete>(
-                new DownloadModelRequest { ModelName = name }, session.Options.ModelSeconds, Downloaded, progress, token);
+                new DownloadModelRequest { ModelName = name }, session.Options.ModelSeconds, Downloaded, progress,
+                token);
         }
 
         public Task LoadModel(string name, CancellationToken token = default(CancellationToken))
         {
-            return Asked<LoadModelResponse>(new LoadModelRequest { ModelName = name }, session.Options.ModelSeconds, token);
+            var request = new LoadModelRequest { ModelName = name };
+            return Asked<LoadModelResponse>(request, session.Options.ModelSeconds, token);
         }
 
         public Task UnloadModel(string name)

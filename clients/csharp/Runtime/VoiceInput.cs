@@ -106,7 +106,8 @@ namespace Trunkline.Tryll
         public Task Cancel()
         {
             var utterance = Utterance;
-            return Ask(new CancelUtteranceRequest { VoiceInputId = Id }, Session.Options.RequestSeconds, default(CancellationToken),
+            var request = new CancelUtteranceRequest { VoiceInputId = Id };
+            return Ask(request, Session.Options.RequestSeconds, default(CancellationToken),
                 () => utterance.Fail(new TryllException(ErrorCode.NoActiveUtterance, "The utterance was cancelled.")));
         }
 
@@ -120,7 +121,8 @@ namespace Trunkline.Tryll
         {
             var request = new DestroyVoiceInputRequest { VoiceInputId = Id };
             var asked = Ask(request, Session.Options.RequestSeconds, default(CancellationToken),
-                () => Session.Forget(this, new TryllException(ErrorCode.VoiceInputNotFound, "The voice input was destroyed.")));
+                () => Session.Forget(
+                    this, new TryllException(ErrorCode.VoiceInputNotFound, "The voice input was destroyed.")));
             Destroyed = true;
             return asked;
         }

@@ -439,12 +439,18 @@ namespace Trunkline.Tryll.Tests
                 Text = piece => Console.WriteLine("text " + piece),
                 Replaced = text => Console.WriteLine("replaced " + text),
                 Event = told => Console.WriteLine("event " + told.EventType),
+                Timing = told => Console.WriteLine(Spelled(told)),
                 ToolCall = call => Console.WriteLine(
                     "tool " + call.Name + string.Concat(call.Arguments.ConvertAll(pair => " " + pair.Key + "=" + pair.Value).ToArray())),
                 Sound = sound => Console.WriteLine(
                     "sound " + sound.SampleRate + " " + sound.Channels + " " + string.Join(" ", sound.Samples))
             }));
             Console.WriteLine("done " + result.Text + " " + result.Status);
+        }
+
+        static string Spelled(TtsTimingFrame timing)
+        {
+            return "timing" + string.Concat(timing.Marks.ConvertAll(mark => " " + mark.Text).ToArray());
         }
 
         /// <summary>Models that are fetched, with progress.</summary>

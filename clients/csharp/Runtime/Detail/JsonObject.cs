@@ -117,12 +117,12 @@ namespace Trunkline.Tryll
             ++at;
             if (Peek() == 'u')
             {
-                uint number;
-                if (at + 4 >= text.Length
-                    || !uint.TryParse(text.Substring(at + 1, 4), NumberStyles.AllowHexSpecifier, CultureInfo.InvariantCulture, out number))
+                if (at + 4 >= text.Length)
                     throw new FormatException();
+                string digits = text.Substring(at + 1, 4);
                 at += 4;
-                return (char)number;
+                // A FormatException, too, if that is no number.
+                return (char)uint.Parse(digits, NumberStyles.AllowHexSpecifier, CultureInfo.InvariantCulture);
             }
             int which = "\"\\/bfnrt".IndexOf(text[at]);
             if (which < 0)

@@ -132,7 +132,8 @@ namespace Trunkline.Tryll
 
         static string Sentence(int code, Exception error)
         {
-            string what = code == ErrorCode.ConnectionFailed ? "The server cannot be reached: " : "The connection was lost: ";
+            bool failed = code == ErrorCode.ConnectionFailed;
+            string what = failed ? "The server cannot be reached: " : "The connection was lost: ";
             return what + error.GetBaseException().Message.TrimEnd('.') + ".";
         }
 
@@ -243,7 +244,8 @@ namespace Trunkline.Tryll
             if (length > Protocol.MaxFrame)
                 throw new TryllException(ErrorCode.FrameTooLarge);
             if (length == 0)
-                throw new TryllException(ErrorCode.MalformedMessage, "The server broke the protocol: it sent an empty frame.");
+                throw new TryllException(
+                    ErrorCode.MalformedMessage, "The server broke the protocol: it sent an empty frame.");
             return Exactly((int)length);
         }
 

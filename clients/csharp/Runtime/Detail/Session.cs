@@ -166,7 +166,8 @@ namespace Trunkline.Tryll
             CancellationToken token = default(CancellationToken)) where TAnswer : MessageBody
         {
             var source = Tasks.Source<T>();
-            var call = new Call { Seconds = seconds, Progress = progress, Fail = error => source.TrySetException(error) };
+            var call = new Call { Seconds = seconds, Progress = progress };
+            call.Fail = error => source.TrySetException(error);
             call.Answer = body =>
             {
                 var answer = body as TAnswer;
@@ -265,7 +266,8 @@ namespace Trunkline.Tryll
             if (Connection != Connection.Ready)
                 return NotConnected();
             return epoch == Epoch ? null
-                : new TryllException(ErrorCode.ConnectionDropped, "It is gone with the connection that it belonged to.");
+                : new TryllException(
+                    ErrorCode.ConnectionDropped, "It is gone with the connection that it belonged to.");
         }
 
         public bool HasExtension(string name)
@@ -287,7 +289,8 @@ namespace Trunkline.Tryll
 
         static TryllException WrongAnswer()
         {
-            return new TryllException(ErrorCode.MalformedMessage, "The server broke the protocol: its answer is none to that.");
+            return new TryllException(
+                ErrorCode.MalformedMessage, "The server broke the protocol: its answer is none to that.");
         }
 
         // The connection's life.
@@ -319,10 +322,13 @@ namespace Trunkline.Tryll
             if (complaint != null)
                 End(new TryllException((int)complaint.Code, complaint.Message), true);
             else if (ready == null)
-                End(new TryllException(ErrorCode.MalformedMessage, "The server began with something else than a session."), true);
+                End(new TryllException(
+                    ErrorCode.MalformedMessage, "The server began with something else than a session."), true);
             else if (ready.ProtocolVersion != Protocol.Version)
-                End(new TryllException(ErrorCode.ProtocolVersionMismatch, "The server speaks version " + ready.ProtocolVersion
-                    + " of the protocol, and this client " + Protocol.Version + "."), true);
+                End(new TryllException(
+                    ErrorCode.ProtocolVersionMismatch,
+                    "The server speaks version " + ready.ProtocolVersion + " of the protocol, and this client "
+                        + Protocol.Version + "."), true);
             else
                 Configure(ready);
         }
@@ -396,7 +402,9 @@ namespace Trunkline.Tryll
             Connection = tries ? Connection.Waiting : Connection.Idle;
             if (tries)
             {
-                pause = attempts > 0 ? Math.Min(2 * pause, Options.Reconnect.LongestSeconds) : Options.Reconnect.FirstSeconds;
+                pause = attempts > 0
+                    ? Math.Min(2 * pause, Options.Reconnect.LongestSeconds)
+                    : Options.Reconnect.FirstSeconds;
                 ++attempts;
                 nextAttempt = Now + pause;
             }
@@ -424,7 +432,8 @@ namespace Trunkline.Tryll
 
         static bool MayRetry(int code)
         {
-            return code != ErrorCode.FrameTooLarge && code != ErrorCode.ProtocolVersionMismatch && code != ErrorCode.Unauthorized;
+            return code != ErrorCode.FrameTooLarge && code != ErrorCode.ProtocolVersionMismatch
+                && code != ErrorCode.Unauthorized;
         }
 
         /// <summary>Whoever waits hears why that has no end.</summary>

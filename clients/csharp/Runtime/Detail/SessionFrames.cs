@@ -74,7 +74,8 @@ namespace Trunkline.Tryll
             {
                 // What is unknown is passed over: servers may be newer.
                 if (error.Code != ErrorCode.UnknownMessageType)
-                    End(new TryllException(error.Code, "The server broke the protocol: it sent a frame that is no message."), true);
+                    End(new TryllException(
+                        error.Code, "The server broke the protocol: it sent a frame that is no message."), true);
                 return;
             }
             if (Connection == Connection.Connecting && !greeted)

@@ -10,7 +10,8 @@ namespace Trunkline.Tryll
         {
             var source = new TaskCompletionSource<T>();
             source.Task.ContinueWith(
-                task => task.Exception, TaskContinuationOptions.OnlyOnFaulted | TaskContinuationOptions.ExecuteSynchronously);
+                task => task.Exception,
+                TaskContinuationOptions.OnlyOnFaulted | TaskContinuationOptions.ExecuteSynchronously);
             return source;
         }
     }

@@ -50,7 +50,8 @@ namespace Trunkline.Tryll
 
         protected override void Write(byte[] payload)
         {
-            socket.SendAsync(new ArraySegment<byte>(payload), WebSocketMessageType.Binary, true, over.Token).GetAwaiter().GetResult();
+            var sent = socket.SendAsync(new ArraySegment<byte>(payload), WebSocketMessageType.Binary, true, over.Token);
+            sent.GetAwaiter().GetResult();
         }
     }
 }

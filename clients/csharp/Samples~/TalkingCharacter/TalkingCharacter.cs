@@ -118,7 +118,8 @@ public sealed class TalkingCharacter : MonoBehaviour
         try
         {
             agent = null;
-            agent = await client.CreateAgent(Graph(), new AgentOptions { DefaultModel = model.Length > 0 ? model : "mock" });
+            var options = new AgentOptions { DefaultModel = model.Length > 0 ? model : "mock" };
+            agent = await client.CreateAgent(Graph(), options);
         }
         catch (TryllException error)
         {
