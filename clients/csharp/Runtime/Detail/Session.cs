@@ -99,10 +99,8 @@ namespace Trunkline.Tryll
         public int Update()
         {
             int count = 0;
-            Action action;
-            while (posted.TryDequeue(out action))
-                action();
             TryllException lost = null;
+            DoWhatWasPosted();
             // A callback may come back here, or end the connection: then there is less to do.
             while (link != null)
             {
@@ -111,6 +109,7 @@ namespace Trunkline.Tryll
                     break;
                 ++count;
                 TakeFrame(payload);
+                DoWhatWasPosted();
             }
             if (link != null && lost != null)
                 End(reason ?? lost, true);
@@ -153,6 +152,13 @@ namespace Trunkline.Tryll
                 open.Wake();
         }
 
+        void DoWhatWasPosted()
+        {
+            Action action;
+            while (posted.TryDequeue(out action))
+                action();
+        }
+
         public static Task<T> Failed<T>(TryllException error)
         {
             var source = Tasks.Source<T>();
@@ -165,6 +171,8 @@ namespace Trunkline.Tryll
             MessageBody request, double seconds, Func<TAnswer, T> convert, Action<DownloadProgress> progress = null,
             CancellationToken token = default(CancellationToken)) where TAnswer : MessageBody
         {
+            if (token.IsCancellationRequested)
+                return Task.FromCanceled<T>(token);
             var source = Tasks.Source<T>();
             var call = new Call { Seconds = seconds, Progress = progress };
             call.Fail = error => source.TrySetException(error);
@@ -193,6 +201,8 @@ namespace Trunkline.Tryll
             MessageBody request, Func<TAnswer, List<T>> items, Func<TAnswer, bool> more, CancellationToken token)
             where TAnswer : MessageBody
         {
+            if (token.IsCancellationRequested)
+                return Task.FromCanceled<List<T>>(token);
             var source = Tasks.Source<List<T>>();
             var all = new List<T>();
             int parts = 0;
