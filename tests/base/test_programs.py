@@ -76,4 +76,4 @@ def test_it_is_told_how_to_run_the_program_that_is_running(
     assert own_command(environ) == anywhere.format(own=own)
     assert own_command_here(environ) == here.format(own=own)
     own.unlink()
-    assert own_command(environ) == own_command_here(environ) == f"{tmp_path}/bin/python -P -m trunkline"
+    assert own_command(environ) == own_command_here(environ) == f"{tmp_path}/bin/python -P -X utf8 -m trunkline"

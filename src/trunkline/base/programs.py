@@ -12,6 +12,8 @@ import shlex
 import sys
 from collections.abc import Mapping
 
+from trunkline.base.own_python import module_command
+
 #: What people type to run this program.
 PROGRAM = "trunkline"
 
@@ -30,7 +32,7 @@ def find_program(name: str, environ: Mapping[str, str] | None = None) -> str | N
 def own_argv() -> list[str]:
     """How to run this installation from anywhere, if not by its name on `PATH`: its program, else its Python."""
     own = os.path.join(os.path.dirname(sys.executable), PROGRAM)
-    return [own] if os.path.isfile(own) else [sys.executable, "-P", "-m", PROGRAM]
+    return [own] if os.path.isfile(own) else list(module_command(PROGRAM))
 
 
 def own_command(environ: Mapping[str, str] | None = None) -> str:
