@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.loop import until
-from tests.support.tryll_served import echo, served
+from tests.support.tryll_served import Served, echo, served
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.serve.figures import ServerFigures
 
@@ -27,6 +27,46 @@ async def test_a_client_too_many_is_told_so_and_closed_and_one_that_leaves_makes
         await until(lambda: server.server.clients == 0)
         async with server.peer() as third:
             await third.ask(m.HealthRequest(4), m.HealthResponse)
+
+
+async def test_clients_that_have_not_said_the_token_take_nobodys_place(tmp_path: Path) -> None:
+    async with served(tmp_path, max_clients=1, token="right") as server, server.peer(configured=False) as stranger:
+        await stranger.ask(m.HealthRequest(4), m.HealthResponse)
+        async with server.peer(configured=False) as first, server.peer(configured=False) as second:
+            await first.configure(token="right")
+            # Once more is not one more.
+            await first.configure(token="right")
+            assert server.server.clients == 1
+            second.say(m.ConfigureSessionRequest(7, token="right"))
+            refused = await second.get(m.ErrorResponse)
+            assert (refused.request_id, refused.code) == (7, 2001)
+            assert "at most 1 clients" in refused.message
+            assert await second.hear() is None
+        await until(lambda: server.server.clients == 0)
+
+
+async def test_with_a_token_a_session_that_nobody_configures_ends(tmp_path: Path) -> None:
+    async with served(tmp_path, frame_seconds=0.1, token="right") as server:
+        server.server.figures = ServerFigures()
+        async with server.peer(configured=False) as stranger:
+            refused = await stranger.get(m.ErrorResponse)
+            assert (refused.code, refused.message) == (
+                2002, "The session was not configured, with the token, within 0.1 s."
+            )  # fmt: skip
+            assert await stranger.hear() is None
+        assert server.server.figures.refused["token"] == 1
+
+
+async def test_a_session_that_is_configured_or_needs_no_token_stays(tmp_path: Path) -> None:
+    def timers(server: Served) -> list[object]:
+        return [connection._deadline for connection in server.server.connections]
+
+    async with served(tmp_path, token="right") as server, server.peer(configured=False) as peer:
+        assert timers(server) != [None]
+        await peer.configure(token="right")
+        assert timers(server) == [None]
+    async with served(tmp_path) as server, server.peer(configured=False):
+        assert timers(server) == [None]
 
 
 async def test_a_client_has_so_many_agents_at_once_and_stays_connected(tmp_path: Path) -> None:

@@ -60,9 +60,9 @@ _RESET = struct.pack("ii", 1, 0)
 class ServerConnection(asyncio.BufferedProtocol):
     """Connects a transport and a session. `behind`: the client does not read what it is sent."""
 
-    __slots__ = ("_backlog", "_closed", "_corked", "_ending", "_eof", "_framer", "_out", "_owed", "_size", "_taken_at",
-                 "_timer", "_tls", "_too_large", "_waiters", "admitted", "bearer", "behind", "id", "server", "session",
-                 "transport")  # fmt: skip
+    __slots__ = ("_backlog", "_closed", "_corked", "_deadline", "_ending", "_eof", "_framer", "_out", "_owed", "_size",
+                 "_taken_at", "_timer", "_tls", "_too_large", "_waiters", "admitted", "bearer", "behind", "id",
+                 "server", "session", "transport")  # fmt: skip
 
     transport: asyncio.Transport
 
@@ -87,6 +87,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         """When it was seen to take something, while it is behind."""
         self._closed = self._corked = self._ending = self._eof = self._tls = False
         self._timer: asyncio.TimerHandle | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        """When a session with a token must be configured."""
 
     # The transport's side.
 
@@ -105,9 +107,30 @@ class ServerConnection(asyncio.BufferedProtocol):
         if self.server.stopping:
             self.server.refused("stopping")
             self.stop()
-        elif not self.server.admits(self):
-            most = self.server.settings.max_clients
-            self.refuse(2001, f"This server takes at most {most} clients, and has them: try again later.")
+        elif self.server.settings.token:
+            # Whoever has not said it takes nobody's place, and does not stay.
+            self._deadline = self._later(self.server.settings.frame_seconds, self._not_configured)
+        else:
+            self.admit()
+
+    def admit(self, request_id: int = 0) -> bool:
+        """Count this client among those that there is room for, or refuse it. Idempotent."""
+        if self.admitted or self.server.admits(self):
+            return True
+        most = self.server.settings.max_clients
+        self.refuse(2001, f"This server takes at most {most} clients, and has them: try again later.", request_id)
+        return False
+
+    def configured(self) -> None:
+        """The session has all the time that it wants."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _not_configured(self) -> None:
+        self.server.refused("token")
+        seconds = self.server.settings.frame_seconds
+        self.refuse(2002, f"The session was not configured, with the token, within {seconds:g} s.")
 
     def get_buffer(self, sizehint: int) -> memoryview:
         # All connections have the same: what was read is taken out before anybody else reads. Without it asyncio would
@@ -177,6 +200,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._ending = self._closed = True
         self.behind = False
+        self.configured()
         # Things that know each other go late, and so would what is large.
         self._backlog = self._framer = self._too_large = None
         self._out.clear()
@@ -318,6 +342,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             return
         self._ending = True
         self._backlog = None
+        self.configured()
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._later(END_SECONDS, self.cut)

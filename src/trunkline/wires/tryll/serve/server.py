@@ -54,7 +54,7 @@ class ServerSettings(Value):
     that reads 2 KiB in a second is seen to take something in this time, and stays.
     """
     frame_seconds: float = 60.0
-    """How long a frame may take from its first byte to its last."""
+    """How long a frame may take from its first byte to its last, and with a token a session until it is configured."""
     max_clients: int = 0
     """How many may be connected at once; 0: as many as there is room for."""
     max_agents: int = 0

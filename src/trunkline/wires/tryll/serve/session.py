@@ -194,6 +194,8 @@ class ClientSession(RequestScheduler):
         for kind in ("inference_engine", "stt_engine", "tts_engine", "embedding_engine"):
             if getattr(request, kind) not in _ENGINES:
                 raise TryllError(5001, f"`{kind}`: there is no engine {getattr(request, kind)}.")
+        if not self.connection.admit(request_id):
+            return
         host = self.host if self.host is not None else self.server.host.open_session(described)
         host.configure(
             HostSettings(
@@ -206,6 +208,7 @@ class ClientSession(RequestScheduler):
             )
         )
         self.host = host
+        self.connection.configured()
         self.say(m.ConfigureSessionResponse(request_id))
 
     # Agents.
