@@ -94,3 +94,17 @@ async def test_a_client_has_so_many_turns_in_a_minute_and_stays_connected(tmp_pa
         # Each client has its own.
         other.say(m.SendMessageRequest(3, await other.agent(), "x"))
         assert (await other.turn())[1].status == m.TurnStatus.SUCCESS
+
+
+async def test_a_message_that_waits_for_a_change_is_one_turn(tmp_path: Path) -> None:
+    async with served(tmp_path, turns_per_minute=2) as server, server.peer() as peer:
+        agent = await peer.agent()
+        peer.say(
+            m.ChangeAgentParamRequest(5, agent, "say", m.GenerateParams(stream=False)),
+            m.SendMessageRequest(6, agent, "one"),
+        )
+        await peer.get(m.Ack)
+        assert (await peer.turn())[1].request_id == 6
+        peer.say(m.SendMessageRequest(7, agent, "two"))
+        assert (await peer.turn())[1].request_id == 7
+        assert await peer.refused(m.SendMessageRequest(8, agent, "three")) == 3004

@@ -283,11 +283,12 @@ class ClientSession(RequestScheduler):
             raise TryllError(2001)
         if served.turn is not None:
             raise TryllError(3004)
-        if self._pace is not None:
-            self._paced(self._pace)
         # `waits` asks for that, too: this saves a call for each message, of which there are the most.
         if served.changing and self.waits(served, request, size):
             return
+        # Behind that: what waits comes here again, and is one turn.
+        if self._pace is not None:
+            self._paced(self._pace)
         turn = ServedTurn(self.connection, served, request.request_id, size)
         work = served.agent.turn(request.text, turn)
         served.turn = turn
