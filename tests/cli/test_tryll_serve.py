@@ -153,6 +153,27 @@ def test_figures_and_health_are_told_beside_the_server(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
+def test_figures_are_told_by_tls_too_where_the_server_speaks_it(tmp_path: Path, certificate: Path) -> None:
+    command = [sys.executable, "-m", "trunkline", "tryll", "serve", "--listen", "127.0.0.1:0"]
+    command += ["--metrics", "127.0.0.1:0", "--tls-cert", str(certificate)]
+    command += ["--tls-key", str(certificate.with_suffix(".key"))]
+    with subprocess.Popen(
+        command, env=os.environ | {"TRUNKLINE_HOME": str(tmp_path)}, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+    ) as process:
+        try:
+            assert process.stderr is not None
+            assert "is ready" in process.stderr.readline()
+            found = re.fullmatch(r"Its figures are at https(://127\.0\.0\.1:\d+)/metrics\n", process.stderr.readline())
+            assert found
+            trusting = ssl.create_default_context(cafile=certificate)
+            assert httpx.get(f"https{found[1]}/healthz", verify=trusting).text == "ready\n"
+            with pytest.raises(httpx.TransportError):
+                httpx.get(f"http{found[1]}/healthz")
+        finally:
+            process.kill()
+
+
+@pytest.mark.process
 def test_in_a_trusted_network_everybody_is_served_and_that_is_said_once(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "trunkline", "tryll", "serve", "--listen", "0.0.0.0:0", "--public", "--no-token"]
     environ = os.environ | {"TRUNKLINE_HOME": str(tmp_path), "TRUNKLINE_TRYLL_TOKEN": "not-this-one"}

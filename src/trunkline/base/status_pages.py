@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from hmac import compare_digest
@@ -61,14 +62,18 @@ class StatusPages:
         self._open: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.Server] = []
 
-    async def listen(self, host: str, port: int) -> tuple[str, int]:
-        """Answer at an address; gives the real one.
+    async def listen(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> tuple[str, int]:
+        """Answer at an address, with `tls` by HTTPS only; gives the real one.
 
         Raises:
             OSError: that does not work.
         """
         sockets = await bound(host, port)
-        self._servers = [await asyncio.start_server(self._begin, sock=each, limit=MAX_HEAD_BYTES) for each in sockets]
+        times = {"ssl_handshake_timeout": SECONDS, "ssl_shutdown_timeout": SECONDS} if tls is not None else {}
+        self._servers = [
+            await asyncio.start_server(self._begin, sock=each, limit=MAX_HEAD_BYTES, ssl=tls, **times)
+            for each in sockets
+        ]
         address = sockets[0].getsockname()
         return address[0], address[1]
 

@@ -78,9 +78,10 @@ def told(text: str) -> None:
     log_format.tell(text)
 
 
-def shown(host: str, port: int) -> str:
+def shown(host: str, port: int, *, tls: bool = False) -> str:
     """The address of a web server."""
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "https" if tls else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 async def _until_signal(

@@ -106,7 +106,7 @@ async def serve(plan: ServePlan, stop: asyncio.Event) -> None:
         real = await plan.doors.open(server)
         if plan.metrics is not None:
             pages = _pages(server, plan.metrics[0], plan.token)
-            figures = await _listen(pages, *plan.metrics)
+            figures = await _listen(pages, *plan.metrics, plan.doors.tls)
         _collect_seldom()
         _tell_ready(plan.doors, *real, as_json=plan.as_json)
         if figures:
@@ -137,13 +137,14 @@ def _pages(server: TryllServer, host: str, token: str) -> StatusPages:
     return StatusPages(pages, Hosts.of(host), "" if is_loopback(host) else token)
 
 
-async def _listen(pages: StatusPages, host: str, port: int) -> str:
+async def _listen(pages: StatusPages, host: str, port: int, tls: ssl.SSLContext | None) -> str:
+    # The token that others say there is that of the server: it needs what the server needs.
     try:
-        real_host, real_port = await pages.listen(host, port)
+        real_host, real_port = await pages.listen(host, port, tls)
     except OSError as error:
         hint = "Choose another address with `--metrics HOST:PORT`, or port 0 for any that is free."
         raise cannot_listen(host, port, error, hint) from None
-    return f"Its figures are at {serving.shown(real_host, real_port)}/metrics"
+    return f"Its figures are at {serving.shown(real_host, real_port, tls=tls is not None)}/metrics"
 
 
 def _tell_ready(doors: ServerDoors, tcp: tuple[str, int], websocket: tuple[str, int] | None, *, as_json: bool) -> None:
