@@ -20,7 +20,7 @@ def _failing() -> StatusPage:
 
 
 PAGES = {
-    "/healthz": lambda: StatusPage("fine\n", for_all=True),
+    "/healthz": lambda: StatusPage("fine\n"),
     "/secret": lambda: StatusPage("12\n", media_type="text/x-figures"),
     "/bad": _failing,
 }
@@ -28,7 +28,7 @@ PAGES = {
 
 @asynccontextmanager
 async def pages(token: str = "") -> AsyncIterator[tuple[str, int]]:
-    made = StatusPages(PAGES, Hosts.of("127.0.0.1"), token)
+    made = StatusPages(PAGES, Hosts.of("127.0.0.1"), token, for_all=["/healthz"])
     try:
         yield await made.listen("127.0.0.1", 0)
     finally:
@@ -65,7 +65,17 @@ async def test_who_does_not_say_the_token_sees_only_what_is_for_all() -> None:
         assert (await client.get("/healthz")).text == "fine\n"
         refused = await client.get("/secret", headers={"Authorization": "Bearer s3cre"})
         assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
-        assert (await client.get("/secret", headers={"Authorization": "Bearer s3cret"})).text == "12\n"
+        for scheme in ("Bearer", "bearer", "BEARER"):
+            assert (await client.get("/secret", headers={"Authorization": f"{scheme} s3cret"})).text == "12\n"
+        for other in ("s3cret", "Basic s3cret", "Bearers3cret", "Bearer"):
+            assert (await client.get("/secret", headers={"Authorization": other})).status_code == 401
+
+
+async def test_a_page_is_not_made_for_who_may_not_see_it(caplog: pytest.LogCaptureFixture) -> None:
+    async with pages("s3cret") as (host, port), httpx.AsyncClient(base_url=f"http://{host}:{port}") as client:
+        assert (await client.get("/bad")).status_code == 401
+        assert not caplog.records
+        assert (await client.get("/bad", headers={"Authorization": "Bearer s3cret"})).status_code == 500
 
 
 async def _said(host: str, port: int, data: bytes) -> bytes:

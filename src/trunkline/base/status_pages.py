@@ -1,6 +1,6 @@
 """A few pages that say how a program is, over HTTP/1.1: for probes and for Prometheus, beside what the program serves.
 
-    pages = StatusPages({"/healthz": healthy, "/metrics": figures}, Hosts.of("127.0.0.1"))
+    pages = StatusPages({"/healthz": healthy, "/metrics": figures}, Hosts.of("127.0.0.1"), token, ["/healthz"])
     await pages.listen("127.0.0.1", 9109)
     ...
     await pages.close()
@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from hmac import compare_digest
 
@@ -42,8 +42,6 @@ class StatusPage(Value):
     text: str
     status: int = 200
     media_type: str = _TEXT
-    for_all: bool = False
-    """Whether it is also for those who do not say the token."""
 
 
 class StatusPages:
@@ -53,12 +51,20 @@ class StatusPages:
         pages: each made anew for each request.
         hosts: the names of this server.
         token: what `Authorization: Bearer` must say for pages that are not for all; "" for nothing.
+        for_all: the paths of those that are: also for those who do not say the token.
     """
 
-    def __init__(self, pages: Mapping[str, Callable[[], StatusPage]], hosts: Hosts, token: str = "") -> None:
+    def __init__(
+        self,
+        pages: Mapping[str, Callable[[], StatusPage]],
+        hosts: Hosts,
+        token: str = "",
+        for_all: Collection[str] = (),
+    ) -> None:
         self._pages = pages
         self._hosts = hosts
-        self._token = token
+        self._token = token.encode()
+        self._for_all = for_all
         self._open: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.Server] = []
 
@@ -128,17 +134,22 @@ class StatusPages:
         headers = dict(request.headers)
         if not self._hosts.allow(headers.get(b"host", b"").decode("latin-1")):
             return StatusPage(f"{REFUSED}\n", 400)
-        make = self._pages.get(request.target.decode("latin-1").partition("?")[0])
+        path = request.target.decode("latin-1").partition("?")[0]
+        make = self._pages.get(path)
         if make is None:
             return StatusPage("Not found.\n", 404)
         if request.method not in (b"GET", b"HEAD"):
             return StatusPage("This page can only be read.\n", 405)
+        # Before it is made: whoever may not see it makes us no work.
+        if path not in self._for_all and not self._is_trusted(headers.get(b"authorization", b"")):
+            return StatusPage("Say the token: `Authorization: Bearer TOKEN`.\n", 401)
         try:
-            page = make()
+            return make()
         except Exception:
             logger.exception("a status page failed")
-            return StatusPage("This page failed: the log says why.\n", 500, for_all=True)
-        said = headers.get(b"authorization", b"")
-        if self._token and not page.for_all and not compare_digest(said, f"Bearer {self._token}".encode()):
-            return StatusPage("Say the token: `Authorization: Bearer TOKEN`.\n", 401)
-        return page
+            return StatusPage("This page failed: the log says why.\n", 500)
+
+    def _is_trusted(self, said: bytes) -> bool:
+        """Whether whoever says this in `Authorization` has the token, or none is needed."""
+        scheme, _, given = said.partition(b" ")
+        return not self._token or (scheme.lower() == b"bearer" and compare_digest(given.strip(), self._token))

@@ -127,14 +127,14 @@ def _pages(server: TryllServer, host: str, token: str) -> StatusPages:
 
     def healthy() -> StatusPage:
         if server.stopping:
-            return StatusPage("stopping\n", 503, for_all=True)
-        return StatusPage("ready\n", for_all=True)
+            return StatusPage("stopping\n", 503)
+        return StatusPage("ready\n")
 
     def figures() -> StatusPage:
         return StatusPage(server.figures.text(server) if server.figures else "", media_type=MEDIA_TYPE)
 
     pages = {"/metrics": figures, "/healthz": healthy}
-    return StatusPages(pages, Hosts.of(host), "" if is_loopback(host) else token)
+    return StatusPages(pages, Hosts.of(host), "" if is_loopback(host) else token, for_all=["/healthz"])
 
 
 async def _listen(pages: StatusPages, host: str, port: int, tls: ssl.SSLContext | None) -> str:
