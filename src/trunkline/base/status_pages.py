@@ -75,9 +75,17 @@ class StatusPages:
             OSError: that does not work.
         """
         sockets = await bound(host, port)
-        times = {"ssl_handshake_timeout": SECONDS, "ssl_shutdown_timeout": SECONDS} if tls is not None else {}
+        # Without TLS, asyncio takes no such time.
+        seconds = SECONDS if tls is not None else None
         self._servers = [
-            await asyncio.start_server(self._begin, sock=each, limit=MAX_HEAD_BYTES, ssl=tls, **times)
+            await asyncio.start_server(
+                self._begin,
+                sock=each,
+                limit=MAX_HEAD_BYTES,
+                ssl=tls,
+                ssl_handshake_timeout=seconds,
+                ssl_shutdown_timeout=seconds,
+            )
             for each in sockets
         ]
         address = sockets[0].getsockname()
