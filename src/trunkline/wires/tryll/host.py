@@ -186,6 +186,9 @@ class HostedModels(Protocol):
     def list(self) -> tuple[ModelInfo, ...]:
         """The catalog, with where each model is."""
 
+    def named(self, kind: str) -> tuple[str, ...]:
+        """The names of those of a kind, as catalogs call it: `llm` is what answers. Looks at no file."""
+
     def resident(self) -> tuple[ResidentModel, ...]:
         """The models that are loaded, as they are now. Quick."""
 

@@ -87,6 +87,10 @@ async def test_a_client_that_invents_names_of_models_does_not_make_the_page_long
             await peer.ask(m.DestroyAgentRequest(4, agent), m.Ack)
         models = set(re.findall(r'turns_total\{model="([^"]*)"', figures.text(server.server)))
         assert models == {name[:MAX_NAME] for name in names[:MAX_MODELS]} | {OTHER}
+        # What the server has is told apart, however late it comes.
+        real = server.server.host.models.named("llm")[0]
+        await talk(peer, await peer.agent(real), "x")
+        assert told(server)[f'trunkline_tryll_turns_total{{model="{real}",outcome="success"}}'] == 1
 
 
 async def test_who_is_not_let_in_is_counted_by_the_reason(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@
     page = figures.text(server)
 
 Numbers and the names of models only: never what anybody said, nor what a client calls its things. A client of the Mock
-engine may call a model as it likes; beyond `MAX_MODELS` names all others count as one.
+engine may call a model as it likes: beyond `MAX_MODELS` of such names all others count as one. The models that the
+server has are always told apart.
 """
 
 from __future__ import annotations
@@ -21,13 +22,16 @@ from trunkline.core.graph.ordinals import TurnStatus
 from trunkline.core.graph.turns import Ending
 
 if TYPE_CHECKING:
+    from trunkline.wires.tryll.host import HostedModels
     from trunkline.wires.tryll.serve.server import TryllServer
     from trunkline.wires.tryll.serve.turns import ServedTurn
 
-#: Names of models that are told apart: a catalog has some dozens.
+#: Names of models that are told apart although the server has none that is called so.
 MAX_MODELS = 100
 #: The longest that is told.
 MAX_NAME = 100
+#: What answers, as catalogs call it.
+_KIND = "llm"
 #: Stands for all others.
 OTHER = "other"
 #: Seconds: from what feels like at once to what nobody waits for.
@@ -48,6 +52,7 @@ class ServerFigures:
         self.refused: dict[Reason, int] = {"clients": 0, "token": 0, "version": 0, "stopping": 0}
         self.limited: dict[Limit, int] = {"agents": 0, "turns": 0}
         self._known: set[str] = set()
+        self._invented = 0
         self._turns: Counter[tuple[str, str]] = Counter()
         self._tokens: Counter[tuple[str, str]] = Counter()
         self._speed: dict[str, float] = {}
@@ -55,11 +60,11 @@ class ServerFigures:
         self._whole: dict[str, Histogram] = {}
         self._waited: dict[str, Histogram] = {}
 
-    def over(self, turn: ServedTurn, ending: Ending) -> None:
-        """A turn has ended."""
-        generated = Counter({self._label(model): 0 for model, _ in ending.models})
+    def over(self, turn: ServedTurn, ending: Ending, models: HostedModels) -> None:
+        """A turn has ended. `models`: those of the server."""
+        generated: Counter[str] = Counter()
         for model, tokens in ending.models:
-            generated[self._label(model)] += tokens
+            generated[self._label(model, models)] += tokens
         # A turn is told once, under the model that said most in it.
         model = max(generated, key=lambda name: generated[name], default="")
         self._turns[model, _OUTCOMES.get(ending.status, "error")] += 1
@@ -74,13 +79,15 @@ class ServerFigures:
         if (speed := turn.speed(ending.tokens_generated)) is not None:
             self._speed[model] = speed
 
-    def _label(self, model: str) -> str:
-        model = model[:MAX_NAME]
-        if model not in self._known:
-            if len(self._known) >= MAX_MODELS:
-                return OTHER
-            self._known.add(model)
-        return model
+    def _label(self, model: str, models: HostedModels) -> str:
+        label = model[:MAX_NAME]
+        if label not in self._known:
+            if model not in models.named(_KIND):
+                if self._invented >= MAX_MODELS:
+                    return OTHER
+                self._invented += 1
+            self._known.add(label)
+        return label
 
     def text(self, server: TryllServer) -> str:
         """All of it, and how the server is now."""

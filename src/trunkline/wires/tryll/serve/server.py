@@ -241,7 +241,7 @@ class TryllServer:
         if self.log is not None:
             self.log.over(turn, session, ending)
         if self.figures is not None:
-            self.figures.over(turn, ending)
+            self.figures.over(turn, ending, self.host.models)
 
     def left(self, connection: ServerConnection) -> None:
         """There is one less."""
