@@ -341,7 +341,8 @@ def test_a_game_learns_from_one_line_where_its_server_is_and_ends_it_by_closing_
             ready = json.loads(process.stdout.readline())
             port = ready.pop("port")
             assert ready == {
-                "type": "ready", "host": "127.0.0.1", "ws_port": None, "pid": process.pid, "version": __version__,
+                "type": "ready", "host": "127.0.0.1", "ws_port": None, "metrics_port": None, "pid": process.pid,
+                "version": __version__,
             }  # fmt: skip
             # What is said on that pipe means nothing.
             process.stdin.write(b"hello\n")
@@ -354,15 +355,17 @@ def test_a_game_learns_from_one_line_where_its_server_is_and_ends_it_by_closing_
 
 
 @pytest.mark.process
-def test_the_line_for_programs_has_the_port_for_websockets(tmp_path: Path) -> None:
+def test_the_line_for_programs_has_the_ports_for_websockets_and_figures(tmp_path: Path) -> None:
     with subprocess.Popen(
-        [sys.executable, *_WITH_STDIN, "--ws"], env=os.environ | {"TRUNKLINE_HOME": str(tmp_path)}, cwd=tmp_path,
+        [sys.executable, *_WITH_STDIN, "--ws", "--metrics", "127.0.0.1:0"],
+        env=os.environ | {"TRUNKLINE_HOME": str(tmp_path)}, cwd=tmp_path,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     ) as process:  # fmt: skip
         try:
             assert process.stdout is not None
             ready = json.loads(process.stdout.readline())
             assert ready["ws_port"] not in (None, 0, ready["port"])
+            assert httpx.get(f"http://127.0.0.1:{ready['metrics_port']}/healthz").text == "ready\n"
         finally:
             process.kill()
 

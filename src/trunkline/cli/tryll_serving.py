@@ -101,16 +101,17 @@ async def serve(plan: ServePlan, stop: asyncio.Event) -> None:
     )
     server = TryllServer(graphs, settings, ServerFigures() if plan.metrics else None)
     pages: StatusPages | None = None
-    figures = ""
+    figures: tuple[str, int] | None = None
     try:
         real = await plan.doors.open(server)
         if plan.metrics is not None:
             pages = _pages(server, plan.metrics[0], plan.token)
             figures = await _listen(pages, *plan.metrics, plan.doors.tls)
         _collect_seldom()
-        _tell_ready(plan.doors, *real, as_json=plan.as_json)
-        if figures:
-            serving.told(figures)
+        _tell_ready(plan.doors, *real, figures, as_json=plan.as_json)
+        if figures is not None:
+            told = serving.shown(*figures, tls=plan.doors.tls is not None)
+            serving.told(f"Its figures are at {told}/metrics")
         await stop.wait()
     finally:
         # To the end: a probe is told that it stops.
@@ -137,25 +138,35 @@ def _pages(server: TryllServer, host: str, token: str) -> StatusPages:
     return StatusPages(pages, Hosts.of(host), "" if is_loopback(host) else token, for_all=["/healthz"])
 
 
-async def _listen(pages: StatusPages, host: str, port: int, tls: ssl.SSLContext | None) -> str:
+async def _listen(pages: StatusPages, host: str, port: int, tls: ssl.SSLContext | None) -> tuple[str, int]:
     # The token that others say there is that of the server: it needs what the server needs.
     try:
-        real_host, real_port = await pages.listen(host, port, tls)
+        return await pages.listen(host, port, tls)
     except OSError as error:
         hint = "Choose another address with `--metrics HOST:PORT`, or port 0 for any that is free."
         raise cannot_listen(host, port, error, hint) from None
-    return f"Its figures are at {serving.shown(real_host, real_port, tls=tls is not None)}/metrics"
 
 
-def _tell_ready(doors: ServerDoors, tcp: tuple[str, int], websocket: tuple[str, int] | None, *, as_json: bool) -> None:
+def _tell_ready(
+    doors: ServerDoors,
+    tcp: tuple[str, int],
+    websocket: tuple[str, int] | None,
+    figures: tuple[str, int] | None,
+    *,
+    as_json: bool,
+) -> None:
     """Say where it is: to people, or to the program that has started it."""
     if not as_json:
         serving.told(f"The Tryll server is ready: {doors.told(tcp, websocket)} (Ctrl-C ends it.)")
         return
     from trunkline import __version__
 
-    addresses = {"host": tcp[0], "port": tcp[1], "ws_port": websocket[1] if websocket is not None else None}
-    click.echo(jsontext.dumps({"type": "ready", **addresses, "pid": os.getpid(), "version": __version__}))
+    ports = {
+        "port": tcp[1],
+        "ws_port": websocket[1] if websocket is not None else None,
+        "metrics_port": figures[1] if figures is not None else None,
+    }
+    click.echo(jsontext.dumps({"type": "ready", "host": tcp[0], **ports, "pid": os.getpid(), "version": __version__}))
 
 
 @contextmanager
