@@ -138,7 +138,7 @@ class BothServed(Served):
 async def both_served(folder: Path, **settings: Any) -> AsyncIterator[BothServed]:
     async with served(folder, **settings) as made:
         both = BothServed(made.server, made.host, made.port)
-        _, both.ws = await made.server.listen_websocket("127.0.0.1", 0, origins=["https://game.example"])
+        _, both.ws = await made.server.listen_websocket("127.0.0.1", 0, origins=["https://game.example:443"])
         yield both
 
 

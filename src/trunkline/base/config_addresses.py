@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 _MAX_PORT = 65535
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 _ORIGIN = re.compile(r"(?i)https?://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?/?", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9._-]+|\[?[0-9A-Fa-f:.]+\]?", re.ASCII)
 
@@ -51,9 +52,18 @@ def base_address(value: Any) -> str | None:
 
 
 def origin(value: Any) -> str | None:
-    """An origin as browsers send it: no path, no slash at its end, never `*`, and never `null`."""
-    good = isinstance(value, str) and _ORIGIN.fullmatch(value) and _split(value) is not None
-    return value.rstrip("/").lower() if good else None
+    """An origin as browsers send it: no path, no slash at its end, not the port that its scheme has anyway.
+
+    Never `*`, and never `null`.
+    """
+    found = _split(value) if isinstance(value, str) and _ORIGIN.fullmatch(value) else None
+    if found is None:
+        return None
+    text = str(value).rstrip("/").lower()
+    if found.port is None:
+        return text
+    name = text.rpartition(":")[0]
+    return name if found.port == _DEFAULT_PORTS[found.scheme] else f"{name}:{found.port}"
 
 
 def host(value: Any) -> str | None:
