@@ -326,6 +326,7 @@ async def test_conversations_are_kept_as_sessions_if_that_is_wanted(tmp_path: Pa
     assert "You said: remember this" in shown.stdout
 
 
+INPUT_ENDED = "Standard input has ended, and so does this program: it was started with `--exit-with-stdin`."
 _WITH_STDIN = ["-m", "trunkline", "tryll", "serve", "--listen", "127.0.0.1:0", "--exit-with-stdin", "--json"]
 
 
@@ -349,7 +350,8 @@ def test_a_game_learns_from_one_line_where_its_server_is_and_ends_it_by_closing_
             process.stdin.flush()
             asyncio.run(_configured(port))
             said = process.communicate(timeout=PATIENCE_SECONDS)
-            assert (process.returncode, said) == (0, (b"", b""))
+            assert (process.returncode, said[0]) == (0, b"")
+            assert said[1].decode().splitlines() == [INPUT_ENDED]
         finally:
             process.kill()
 
@@ -396,7 +398,37 @@ def test_a_server_without_an_input_to_end_with_ends_at_once(tmp_path: Path) -> N
         [sys.executable, *_WITH_STDIN], env=os.environ | {"TRUNKLINE_HOME": str(tmp_path)}, cwd=tmp_path,
         stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_SECONDS, check=False,
     )  # fmt: skip
-    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert (ended.returncode, ended.stderr.decode().splitlines()) == (0, [INPUT_ENDED])
+
+
+@pytest.mark.process
+def test_a_server_whose_input_was_closed_from_the_start_says_why_it_ends(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" <&-', "sh", sys.executable, *_WITH_STDIN],
+        env=os.environ | {"TRUNKLINE_HOME": str(tmp_path)}, cwd=tmp_path,
+        capture_output=True, timeout=PATIENCE_SECONDS, check=False,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr.decode().splitlines()) == (0, [INPUT_ENDED])
+
+
+@pytest.mark.process
+def test_an_input_that_does_not_wait_has_not_ended_for_that(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    with ours, theirs, subprocess.Popen(
+        [sys.executable, *_WITH_STDIN], env=os.environ | {"TRUNKLINE_HOME": str(tmp_path)}, cwd=tmp_path,
+        stdin=theirs.fileno(), stdout=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None
+            port = json.loads(process.stdout.readline())["port"]
+            for _ in range(2):
+                ours.sendall(b"hello")
+                asyncio.run(_configured(port))
+            ours.shutdown(socket.SHUT_WR)
+            assert process.wait(PATIENCE_SECONDS) == 0
+        finally:
+            process.kill()
 
 
 async def _talk(port: int, process: subprocess.Popen[bytes]) -> None:

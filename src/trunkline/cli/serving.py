@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -28,6 +30,7 @@ END_SECONDS = 9.0
 _SIGNAL_EXIT = 128
 #: Read at once of a standard input that nobody is meant to say anything on.
 _READ_BYTES = 4096
+_INPUT_ENDED = "Standard input has ended, and so does this program: it was started with `--exit-with-stdin`."
 
 
 def address(listen: str, *, public: bool = False, hint: str = "Add `--public` if they may.") -> tuple[str, int]:
@@ -57,7 +60,7 @@ def serve(work: Callable[[asyncio.Event], Awaitable[None]], *, with_stdin: bool 
     """Run what serves until its event is set by a signal, and exit: 128 + n after signal n, 1 when it could not begin.
 
     A second signal ends the process at once, and so does the first one after `END_SECONDS`. `with_stdin`: the end of
-    standard input ends it as a signal does, with 0. What comes there before is not read by anybody else.
+    standard input ends it as a signal does, with 0, and says so. What comes there before is not read by anybody else.
     """
     from trunkline.cli.agent_options import run as run_to_its_end
 
@@ -109,23 +112,51 @@ async def _until_signal(
             return
 
     _hear(on_signal)
+    over = threading.Event()
+
+    def on_end_of_input() -> None:
+        if not codes:
+            over.set()
+        end(0)
+
     if with_stdin:
-        threading.Thread(target=_read_stdin, args=(lambda: end(0),), name="stdin", daemon=True).start()
+        threading.Thread(target=_read_stdin, args=(on_end_of_input,), name="stdin", daemon=True).start()
     try:
         await work(stop)
     except (Fault, OSError) as error:
         # Told inside the event loop, which then ends in order.
         _complain(error)
         return EXIT_FAILED
+    if over.is_set():
+        # Not before: whoever does not read this must not keep the work from its end.
+        told(_INPUT_ENDED)
     return codes[0] if codes else EXIT_FAILED
 
 
 def _read_stdin(ended: Callable[[], None]) -> None:
     """Tell of its end. What is said there before is for nobody."""
-    with suppress(OSError):
-        while os.read(0, _READ_BYTES):
-            pass
+    # Where it was closed from the start, its number may be another file's by now.
+    if sys.stdin is not None:
+        with suppress(OSError):
+            while not _is_over(0):
+                pass
     ended()
+
+
+def _is_over(fd: int) -> bool:
+    """Wait until something comes, and whether that is the end.
+
+    Raises:
+        OSError: nothing will come any more.
+    """
+    waiting = select.poll()
+    waiting.register(fd, select.POLLIN)
+    waiting.poll()
+    try:
+        return not os.read(fd, _READ_BYTES)
+    except BlockingIOError:
+        # Whoever else has this pipe has read it.
+        return False
 
 
 def _complain(error: Fault | OSError) -> None:
