@@ -285,12 +285,12 @@ _TRYLL: Schema = {
         LISTEN, "the address of `/metrics` and `/healthz`; port 0 picks a free one", otherwise="none", flag="--metrics"
     ),
     "max_clients": _setting(
-        COUNT, "clients that may be connected at once", otherwise="any number", flag="--max-clients"
+        COUNT, "connections that there may be at once", otherwise="any number", flag="--max-clients"
     ),
-    "max_agents": _setting(COUNT, "agents that one client may have at once", otherwise="4096", flag="--max-agents"),
+    "max_agents": _setting(COUNT, "agents that one connection may have at once", otherwise="4096", flag="--max-agents"),
     "turns_per_minute": _setting(
         COUNT,
-        "turns of one client that may begin within a minute",
+        "turns of one connection that may begin within a minute",
         otherwise="any number",
         flag="--max-turns-per-minute",
     ),

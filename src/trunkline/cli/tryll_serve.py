@@ -126,15 +126,17 @@ def _origins(context: click.Context, parameter: click.Parameter, said: tuple[str
     help="Tell figures at `/metrics`, for Prometheus, and `/healthz`, for probes.",
 )
 @services.option(
-    "tryll", "max_clients", metavar="N", type=click.IntRange(1), help="Refuse more clients than that at once."
+    "tryll", "max_clients", metavar="N", type=click.IntRange(1), help="Refuse more connections than that at once."
 )
-@services.option("tryll", "max_agents", metavar="N", type=click.IntRange(1), help="Agents that one client may have.")
+@services.option(
+    "tryll", "max_agents", metavar="N", type=click.IntRange(1), help="Agents that one connection may have."
+)
 @services.option(
     "tryll",
     "turns_per_minute",
     metavar="N",
     type=click.IntRange(1),
-    help="Turns of one client that may begin within a minute.",
+    help="Turns of one connection that may begin within a minute.",
 )
 @click.option(
     "--exit-with-stdin",

@@ -17,7 +17,7 @@ async def test_a_client_too_many_is_told_so_and_closed_and_one_that_leaves_makes
             async with server.peer(configured=False) as second:
                 refused = await second.get(m.ErrorResponse)
                 assert refused.code == 2001
-                assert "at most 1 clients" in refused.message
+                assert "at most 1 connections" in refused.message
                 assert await second.hear() is None
             # The refused one took nobody's place, and neither does it now that it is gone.
             assert server.server.clients == 1
@@ -40,7 +40,7 @@ async def test_clients_that_have_not_said_the_token_take_nobodys_place(tmp_path:
             second.say(m.ConfigureSessionRequest(7, token="right"))
             refused = await second.get(m.ErrorResponse)
             assert (refused.request_id, refused.code) == (7, 2001)
-            assert "at most 1 clients" in refused.message
+            assert "at most 1 connections" in refused.message
             assert await second.hear() is None
         await until(lambda: server.server.clients == 0)
 
@@ -69,7 +69,7 @@ async def test_a_session_that_is_configured_or_needs_no_token_stays(tmp_path: Pa
         assert timers(server) == [None]
 
 
-async def test_a_client_has_so_many_agents_at_once_and_stays_connected(tmp_path: Path) -> None:
+async def test_a_connection_has_so_many_agents_at_once_and_stays_connected(tmp_path: Path) -> None:
     async with served(tmp_path, max_agents=2) as server, server.peer() as peer:
         first, _ = await peer.agent(), await peer.agent()
         peer.say(m.CreateAgentRequest(5, echo(), "any"))
@@ -80,7 +80,7 @@ async def test_a_client_has_so_many_agents_at_once_and_stays_connected(tmp_path:
         await peer.agent()
 
 
-async def test_a_client_has_so_many_turns_in_a_minute_and_stays_connected(tmp_path: Path) -> None:
+async def test_a_connection_has_so_many_turns_in_a_minute_and_stays_connected(tmp_path: Path) -> None:
     async with served(tmp_path, turns_per_minute=2) as server, server.peer() as peer, server.peer() as other:
         agent = await peer.agent()
         for _ in range(2):
@@ -89,9 +89,9 @@ async def test_a_client_has_so_many_turns_in_a_minute_and_stays_connected(tmp_pa
         peer.say(m.SendMessageRequest(7, agent, "x"))
         refused = await peer.get(m.ErrorResponse)
         assert (refused.request_id, refused.code) == (7, 3004)
-        assert "at most 2 turns in a minute: the next one in " in refused.message
+        assert "A connection has at most 2 turns in a minute: the next one in " in refused.message
         await peer.ask(m.HealthRequest(8), m.HealthResponse)
-        # Each client has its own.
+        # Each connection has its own.
         other.say(m.SendMessageRequest(3, await other.agent(), "x"))
         assert (await other.turn())[1].status == m.TurnStatus.SUCCESS
 

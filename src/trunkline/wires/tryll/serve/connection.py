@@ -118,7 +118,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         if self.admitted or self.server.admits(self):
             return True
         most = self.server.settings.max_clients
-        self.refuse(2001, f"This server takes at most {most} clients, and has them: try again later.", request_id)
+        self.refuse(2001, f"This server takes at most {most} connections, and has them: try again later.", request_id)
         return False
 
     def configured(self) -> None:

@@ -41,7 +41,7 @@ _OUTCOMES = {TurnStatus.SUCCESS: "success", TurnStatus.ERROR: "error", TurnStatu
 
 #: Why a client was not let in.
 Reason = Literal["clients", "token", "version", "stopping"]
-#: What a client had enough of.
+#: What a connection had enough of.
 Limit = Literal["agents", "turns"]
 
 
@@ -122,7 +122,7 @@ class ServerFigures:
         yield metric("tryll_connections_total", "counter", "Clients that have connected.", [({}, server.accepted)])
         yield metric("tryll_connections_refused_total", "counter", "Clients that were not let in.",
                      [({"reason": reason}, count) for reason, count in self.refused.items()])  # fmt: skip
-        yield metric("tryll_requests_limited_total", "counter", "Requests that a limit of their client refused.",
+        yield metric("tryll_requests_limited_total", "counter", "Requests that a limit of their connection refused.",
                      [({"limit": limit}, count) for limit, count in self.limited.items()])  # fmt: skip
         yield metric("tryll_turns_total", "counter", "Turns that have ended.",
                      [({"model": model, "outcome": outcome}, count)

@@ -58,9 +58,9 @@ class ServerSettings(Value):
     max_clients: int = 0
     """How many may be connected at once; 0: as many as there is room for."""
     max_agents: int = 0
-    """How many agents a client may have at once; 0: as many as any session may."""
+    """How many agents a connection may have at once; 0: as many as any session may."""
     turns_per_minute: int = 0
-    """How many turns of a client may begin within a minute; 0: any number."""
+    """How many turns of a connection may begin within a minute; 0: any number."""
 
 
 class TryllServer:
@@ -229,7 +229,7 @@ class TryllServer:
             self.figures.refused[reason] += 1
 
     def limited(self, limit: Limit) -> None:
-        """A client has asked for more than it gets."""
+        """A connection has asked for more than it gets."""
         if self.figures is not None:
             self.figures.limited[limit] += 1
 

@@ -248,7 +248,7 @@ class ClientSession(RequestScheduler):
         if wait:
             self.server.limited("turns")
             most = self.server.settings.turns_per_minute
-            raise TryllError(3004, f"A client has at most {most} turns in a minute: the next one in {wait:.0f} s.")
+            raise TryllError(3004, f"A connection has at most {most} turns in a minute: the next one in {wait:.0f} s.")
 
     def served(self, agent_id: int) -> ServedAgent:
         """An agent of this session.
