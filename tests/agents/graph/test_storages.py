@@ -14,7 +14,8 @@ import pytest
 
 from tests.support.loop import until
 from tests.support.patience import PATIENCE_SECONDS
-from trunkline.agents.graph import storages
+from trunkline.agents.graph import confined, storages
+from trunkline.agents.graph.confined import MAX_PARTS, MAX_PATH_BYTES
 from trunkline.agents.graph.embedded import EmbeddedStorage
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.shelf import MAX_NAME, Shelf
@@ -181,6 +182,34 @@ async def test_what_is_inside_and_missing_is_not_found(tmp_path: Path) -> None:
                 await look(path)
     with pytest.raises(StorageMissing):
         await LocalHost().strings("none.txt")
+
+
+LONGEST = "x/" * (MAX_PARTS - 1)
+#: Each as long as a path may be, and with as many parts.
+AT_THE_LIMIT = ["/".join(["é" * 127] * 15) + "/" + "x" * (MAX_PATH_BYTES - 15 * 255), f"{LONGEST}y"]
+
+
+@pytest.mark.parametrize("path", AT_THE_LIMIT)
+def test_a_path_at_the_limit_is_looked_up(tmp_path: Path, path: str) -> None:
+    assert confined.resolve(str(tmp_path), path) == str(tmp_path / path)
+
+
+@pytest.mark.parametrize(
+    "path", [f"{AT_THE_LIMIT[0]}x", f"{LONGEST}y/z", f"{LONGEST}y\\z", "../" * MAX_PARTS, "d/" * 500_000 + "x.jsonl"]
+)
+async def test_a_path_that_is_longer_is_not_looked_up_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    def never(path: str) -> str:
+        raise AssertionError("looked up")
+
+    for name in ("realpath", "normpath"):
+        monkeypatch.setattr(os.path, name, never)
+    for root in (str(tmp_path), None):
+        for look in (confined.resolve, confined.state):
+            with pytest.raises(StorageMissing, match=r"A path of more than \d+ (bytes|parts)"):
+                look(root, path)
+        assert not confined.exists(root, path)
 
 
 async def test_a_file_is_read_once_for_all_who_hold_it_and_links_inside_are_fine(tmp_path: Path) -> None:

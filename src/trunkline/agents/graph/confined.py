@@ -12,6 +12,12 @@ from trunkline.core.faults import OutsideStorage, StorageError, StorageMissing
 #: The largest file that is read.
 MAX_FILE_BYTES = 64 * 1024 * 1024
 
+#: Of a path as it is sent, in UTF-8: no system opens a longer one.
+MAX_PATH_BYTES = 4096
+#: Folders of a path, and its file. Each is looked up by itself, which takes the longer the more there are before it,
+#: in threads that all clients share.
+MAX_PARTS = 64
+
 #: How a system says that nothing is there: also below what is no folder, and under a name that is too long to be one.
 _MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
@@ -23,7 +29,9 @@ def resolve(root: str | None, relative: str) -> str:
 
     Raises:
         OutsideStorage: it is absolute on some system or leads out of the root, by `..` or by a link.
+        StorageMissing: this session has no folder, or no file can be called so.
     """
+    check_size(relative)
     if relative.startswith("/") or is_foreign(relative):
         raise OutsideStorage(f"`{relative}` is not relative to the storage folder.")
     # A path written for another system leads to the same place here, and is checked as such.
@@ -40,6 +48,19 @@ def resolve(root: str | None, relative: str) -> str:
     if path != base and not path.startswith(base.rstrip("/") + "/"):
         raise OutsideStorage(f"`{relative}` leads out of the storage folder.")
     return path
+
+
+def check_size(path: str) -> None:
+    """Look whether a path is short enough to be looked up, before anything else is done with it.
+
+    Raises:
+        StorageMissing: it is too long, or has too many parts.
+    """
+    # What has too many characters has too many bytes, too.
+    if len(path) > MAX_PATH_BYTES or len(path.encode("utf-8", "surrogatepass")) > MAX_PATH_BYTES:
+        raise StorageMissing(f"A path of more than {MAX_PATH_BYTES} bytes names no file.")
+    if path.count("/") + path.count("\\") >= MAX_PARTS:
+        raise StorageMissing(f"A path of more than {MAX_PARTS} parts names no file here.")
 
 
 def is_foreign(path: str) -> bool:

@@ -298,6 +298,7 @@ def _folder(root: str | None, wanted: str) -> str | None:
     """The storage folder of a session: that of the server, or one inside of it."""
     if not wanted:
         return root
+    confined.check_size(wanted)
     if root is None or "\0" in wanted:
         raise OutsideStorage(f"`{wanted}` cannot be the storage folder on this server.")
     if confined.is_foreign(wanted):

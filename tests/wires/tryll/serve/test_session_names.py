@@ -86,6 +86,13 @@ async def test_no_path_leads_out_of_the_storage_folder(tmp_path: Path, client: F
         assert (await client.refused(request)).code == 3009, request
 
 
+async def test_paths_that_no_file_can_have_are_refused_wherever_they_are_named(client: Foreigner) -> None:
+    for path in ("d/" * 100_000 + "x.jsonl", "d" * 5000):
+        for request in naming(path):
+            error = await client.refused(request)
+            assert (error.code in (3010, 7003), "A path of more than" in error.message) == (True, True)
+
+
 async def test_a_server_without_a_storage_folder_refuses_the_same_paths(tmp_path: Path) -> None:
     server = TryllServer(LocalGraphHost(ModelPool()))
     address = Served(server, *await server.listen("127.0.0.1", 0))
@@ -107,6 +114,9 @@ async def test_a_session_may_choose_a_folder_inside_the_storage_folder_only(tmp_
     for folder in ("..", "/etc", "game/../..", "C:\\game", "\\\\host\\share", "folder", str(tmp_path)):
         error = await client.refused(m.ConfigureSessionRequest(5, storage_data_folder=folder))
         assert error.code == 3009, folder
+    for folder in ("d/" * 100_000, "d" * 5000):
+        error = await client.refused(m.ConfigureSessionRequest(5, storage_data_folder=folder))
+        assert (error.code, "A path of more than" in error.message) == (3010, True)
     assert (await client.refused(m.ConfigureSessionRequest(5, storage_data_folder="none"))).code == 3010
     await client.configure(storage_data_folder="game")
     agent = await client.agent(graph(a=m.CannedResponseParams(string_storage="lines.txt")))
