@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import socket
 import struct
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import Peer, Served, echo, served
+from trunkline.models.mock_values import MAX_VALUES
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import MAX_FRAME, encode, frame
 from trunkline.wires.tryll.serve import TryllServer
@@ -45,6 +49,29 @@ async def works(server: Served) -> None:
 def only(server: TryllServer) -> ServerConnection:
     (found,) = server.connections
     return found
+
+
+def counted(value: Any) -> int:
+    return 1 + sum(
+        map(counted, value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
+    )
+
+
+async def test_a_short_schema_with_many_references_does_not_stop_the_server(server: Served) -> None:
+    names = "abcdefgh"
+    levels = {
+        name: {"properties": {f"{at}": {"$ref": f"#/$defs/{below}"} for at in range(8)}}
+        for name, below in pairwise(names)
+    }
+    schema = json.dumps({"$ref": "#/$defs/a", "$defs": levels | {"h": {"type": "integer"}}})
+    graph = echo(sampling=m.SamplingOverrides(json_schema=schema))
+    async with asyncio.timeout(PATIENCE_SECONDS), server.peer() as peer:
+        agent = (await peer.ask(m.CreateAgentRequest(2, graph, "any"), m.CreateAgentResponse)).agent_id
+        peer.say(m.SendMessageRequest(3, agent, "fine"))
+        answers, end = await peer.turn()
+    assert end.status == m.TurnStatus.SUCCESS
+    assert counted(json.loads("".join(answer.text for answer in answers))) < 2 * MAX_VALUES
+    await works(server)
 
 
 # Frames.
