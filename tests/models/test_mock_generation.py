@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -58,6 +59,28 @@ async def test_the_seed_chooses_its_words() -> None:
 async def test_words_are_left_out_and_added() -> None:
     assert await said("a Dragon and a knight", logit_bias=(LogitBias("dragon", -5.0),)) == "You said: a and a knight"
     assert await said("hello", logit_bias=(LogitBias("sir", 5.0),)) == "You said: hello sir"
+
+
+async def test_a_long_message_leaves_others_their_turn_also_where_words_are_left_out() -> None:
+    ticks = 0
+
+    async def others() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0)
+            ticks += 1
+
+    other = asyncio.create_task(others())
+    # All of it is left out: nothing is said in between either.
+    spoken = await said("dragon " * 20_000, stream=True, logit_bias=(LogitBias("dragon", -5.0), LogitBias("sir", 5.0)))
+    other.cancel()
+    assert spoken == "You said: sir"
+    assert ticks > 20_000 // 256 - 2
+
+
+async def test_a_limit_of_tokens_counts_those_that_are_said() -> None:
+    biases = (LogitBias("dragon", -5.0), LogitBias("sir", 5.0))
+    assert await said("a dragon and a knight", max_tokens=4, logit_bias=biases) == "You said: a and"
 
 
 async def test_adapters_are_named() -> None:

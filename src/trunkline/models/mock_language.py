@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from trunkline.base import jsontext
@@ -33,6 +34,8 @@ SLOW_SECONDS = 0.02
 CONTEXT_SIZE = 1 << 20
 #: Tokens after which others have their turn.
 _SHARE = 256
+#: Characters of a token in which words are looked for that are not to be said: none of those is longer.
+_LONGEST = 256
 #: Characters of an answer that is said at once, if nobody wants to hear its tokens.
 _AT_ONCE = 1024
 #: Characters of a message that all calls of an answer repeat together. A hundred tools with many texts each would make
@@ -72,15 +75,24 @@ class MockLanguage:
         slot: Slot | None = None,
     ) -> AsyncGenerator[str, None]:
         """Say it: token by token, or at once if nobody wants to hear the tokens and they take no time."""
-        text = (await _calls(prompt) if prompt.tools else "") or _answer(prompt, sampling)
-        if not stream and not self._seconds and len(text) <= _AT_ONCE and sampling is DEFAULT_SAMPLING:
-            yield Piece(text, len(_TOKEN.findall(text)), _cost(prompt))
-            return
-        for number, token in enumerate(_tokens(text, sampling.max_tokens), 1):
-            if self._seconds or not number % _SHARE:
+        calls = await _calls(prompt) if prompt.tools else ""
+        if not stream and not self._seconds and sampling is DEFAULT_SAMPLING:
+            text = calls or _said(prompt, sampling)
+            if len(text) <= _AT_ONCE:
+                yield Piece(text, len(_TOKEN.findall(text)), _cost(prompt))
+                return
+        number = 0
+        # The built-in limit is there for models that do not come to an end. This one does, so only another limit holds.
+        limit = sampling.max_tokens if sampling.max_tokens != DEFAULT_SAMPLING.max_tokens else None
+        for looked, token in enumerate(_tokens(calls) if calls else await _answer(prompt, sampling), 1):
+            if number == limit:
+                return
+            if self._seconds or not looked % _SHARE:
                 await asyncio.sleep(self._seconds)
-            # The first one brings what the prompt has cost.
-            yield token if number > 1 else Piece(token, 1, _cost(prompt))
+            if token:
+                number += 1
+                # The first one brings what the prompt has cost.
+                yield token if number > 1 else Piece(token, 1, _cost(prompt))
 
     async def score(self, prompt: Prompt, continuations: Sequence[str], *, slot: Slot | None = None) -> list[float]:
         """One more for each word that the user's message shares with the line that describes the continuation."""
@@ -115,18 +127,28 @@ async def _calls(prompt: Prompt) -> str:
     return write_calls(calls, prompt.tool_format) if calls else ""
 
 
-def _answer(prompt: Prompt, sampling: SamplingParams) -> str:
-    said = prompt.last_user_text
+async def _answer(prompt: Prompt, sampling: SamplingParams) -> Iterator[str]:
+    """The tokens of what it says, each looked at when it is asked for. Those that are not to be said are empty."""
     if sampling.json_schema:
-        return to_json(fitting(jsontext.loads(sampling.json_schema.encode("utf-8", "replace")), said))
+        return _tokens(await asyncio.to_thread(_formed, sampling.json_schema, prompt.last_user_text))
+    text = _said(prompt, sampling)
+    adapters = "".join(f" [{each.name} {each.scale:g}]" for each in sampling.lora)
+    if not sampling.logit_bias:
+        return _tokens(text + adapters)
+    unsaid = {each.token.strip().casefold() for each in sampling.logit_bias if each.bias < 0}
+    added = "".join(f" {each.token.strip()}" for each in sampling.logit_bias if each.bias > 0)
+    said = (token if unsaid.isdisjoint(_words(token.lstrip()[:_LONGEST])) else "" for token in _tokens(text))
+    return chain(said, _tokens(added + adapters))
+
+
+def _said(prompt: Prompt, sampling: SamplingParams) -> str:
     # As with any model: where the likeliest word is taken, nothing is left to chance.
-    opening = OPENINGS[sampling.seed % len(OPENINGS) if sampling.temperature else 0]
-    text = f"{opening} {said}"
-    if sampling.logit_bias:
-        unsaid = {each.token.strip().casefold() for each in sampling.logit_bias if each.bias < 0}
-        text = "".join(token for token in _TOKEN.findall(text) if unsaid.isdisjoint(_words(token)))
-        text += "".join(f" {each.token.strip()}" for each in sampling.logit_bias if each.bias > 0)
-    return text + "".join(f" [{each.name} {each.scale:g}]" for each in sampling.lora)
+    return f"{OPENINGS[sampling.seed % len(OPENINGS) if sampling.temperature else 0]} {prompt.last_user_text}"
+
+
+def _formed(schema: str, text: str) -> str:
+    """JSON that fits."""
+    return to_json(fitting(jsontext.loads(schema.encode("utf-8", "replace")), text))
 
 
 def _cost(prompt: Prompt) -> int:
@@ -143,15 +165,9 @@ def _arguments(tool: ToolDefinition, text: str) -> dict[str, Any]:
     return {parameter.name: simple.get(parameter.type.lower(), text) for parameter in tool.parameters}
 
 
-def _tokens(text: str, limit: int) -> Iterator[str]:
-    """The words of a text, each with the blanks before it; joined they are the text.
-
-    The built-in limit is there for models that do not come to an end. This one does, so only another limit holds.
-    """
-    for number, match in enumerate(_TOKEN.finditer(text)):
-        if number >= limit and limit != DEFAULT_SAMPLING.max_tokens:
-            return
-        yield match[0]
+def _tokens(text: str) -> Iterator[str]:
+    """The words of a text, each with the blanks before it; joined they are the text."""
+    return (match[0] for match in _TOKEN.finditer(text))
 
 
 def _words(text: str) -> set[str]:
