@@ -12,6 +12,7 @@ import fcntl
 import os
 import struct
 import sys
+import time
 from contextlib import suppress
 
 from trunkline.core.faults import SessionHeld
@@ -19,6 +20,9 @@ from trunkline.store import names
 
 #: Conversations are nobody else's business.
 PRIVATE_FILE = 0o600
+
+#: Between two tries to take a lock within a time: no call of the kernel waits for so long only.
+_RETRY_SECONDS = 0.01
 
 #: Where a holder marks that it is ending: a byte far behind any log, locked in another way. Unlike the lock itself the
 #: mark must not be lost with a duplicate of the file that is closed, so it has to be one of Linux's.
@@ -60,6 +64,15 @@ def lock(fd: int) -> bool:
 def wait(fd: int) -> None:
     """Wait for the lock. Only where those who hold it are known to let go at once."""
     fcntl.flock(fd, fcntl.LOCK_EX)
+
+
+def wait_until(fd: int, deadline: float) -> bool:
+    """Wait for the lock until the monotonic clock says so, and say whether it was taken. It is tried at least once."""
+    while not lock(fd):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_RETRY_SECONDS)
+    return True
 
 
 def unlock(fd: int) -> None:

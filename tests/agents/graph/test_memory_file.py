@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from trunkline.agents.graph import memory_file
-from trunkline.agents.graph.memory_file import MAX_BYTES, MAX_TEXT, MemoryEntry, MemoryFile
+from trunkline.agents.graph.memory_file import MAX_BYTES, MAX_FOLDERS, MAX_TEXT, MemoryEntry, MemoryFile
 from trunkline.core.faults import EmbeddingError, OutsideStorage, StorageMissing
+from trunkline.store import locks
 
 
 def entry(text: str, id: str = "") -> MemoryEntry:
@@ -161,3 +162,44 @@ def test_a_folder_has_only_so_many_memories(tmp_path: Path, monkeypatch: pytest.
         at(tmp_path, "c.jsonl").add([entry("a")], 10, "c")
     # Those that are there go on.
     assert len(at(tmp_path, "a.jsonl").add([entry("b")], 10, "a")[0]) == 2
+
+
+def test_a_file_is_in_so_many_folders_and_in_no_more(tmp_path: Path) -> None:
+    assert MAX_FOLDERS == 8
+    at(tmp_path, "f/" * 8 + "a.jsonl").add([entry("a")], 10, "player")
+    for folder in ("f/" * 9, "x/../" + "f/" * 9, "f\\" * 9, "f/" * 900):
+        with pytest.raises(EmbeddingError, match="more than 8 folders"):
+            at(tmp_path, f"{folder}b.jsonl")
+        with pytest.raises(EmbeddingError, match="more than 8 folders"):
+            MemoryFile.check(None, f"{folder}b.jsonl", "player")
+    assert not (tmp_path / ("f/" * 9)).exists()
+
+
+def test_what_is_made_below_a_folder_of_a_session_counts_below_the_hosts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = str(tmp_path / "f/f/f/f")
+    at(tmp_path, "f/f/f/f/a.jsonl").add([entry("a")], 10, "player")
+    MemoryFile.at(chosen, "f/f/f/f/a.jsonl", "player", str(tmp_path)).add([entry("a")], 10, "player")
+    with pytest.raises(EmbeddingError, match="more than 8 folders"):
+        MemoryFile.at(chosen, "f/f/f/f/f/a.jsonl", "player", str(tmp_path))
+    monkeypatch.setattr(memory_file, "MAX_FILES", 2)
+    with pytest.raises(EmbeddingError, match="2 memories"):
+        MemoryFile.at(chosen, "b.jsonl", "player", str(tmp_path)).add([entry("a")], 10, "player")
+
+
+def test_a_lock_that_is_not_let_go_of_is_not_waited_for_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = at(tmp_path)
+    file.add([entry("a")], 10, "player")
+    monkeypatch.setattr(memory_file, "WAIT_SECONDS", 0.05)
+    other = os.open(file.path, os.O_RDWR)
+    try:
+        assert locks.lock(other)
+        with pytest.raises(EmbeddingError, match="another process has locked its file"):
+            file.add([entry("b")], 10, "player")
+    finally:
+        os.close(other)
+    file.add([entry("c")], 10, "player")
+    assert texts(file) == ["a", "c"]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Literal
@@ -33,6 +34,10 @@ MAX_BYTES = 512 * 1024
 MAX_TEXT = 500
 #: Memories below one storage folder: any client may begin one, and together they have at most 2 GiB.
 MAX_FILES = 4096
+#: Folders between the storage folder and one: they are made with it.
+MAX_FOLDERS = 8
+#: Seconds to wait while somebody else writes, which takes some milliseconds. One of the threads that all share waits.
+WAIT_SECONDS = 3.0
 
 _HEADER = {"trunkline_memory": 1}
 _KINDS = ("said", "note")
@@ -55,24 +60,27 @@ class MemoryEntry(Value):
 
 
 class MemoryFile:
-    """One file, which need not be there yet. `root` is the storage folder that it is in, `path` its real path."""
+    """One file, which need not be there yet. `path` is real, and in `root`, the storage folder whose memories count."""
 
     def __init__(self, root: str, path: str) -> None:
         self._root = root
         self.path = path
 
     @classmethod
-    def at(cls, root: str | None, relative: str, name: str) -> MemoryFile:
-        """The file of a memory that is called so.
+    def at(cls, root: str | None, relative: str, name: str, top: str | None = None) -> MemoryFile:
+        """The file of a memory that is called so. `top`: the folder below which memories and folders are counted, if
+        `root` is a folder inside of it: clients choose that one, and may choose one that a memory has made.
 
         Raises:
             OutsideStorage: it is outside of the root.
             StorageMissing: there is no storage folder.
-            EmbeddingError: it does not have the name of one, or is something else.
+            EmbeddingError: it does not have the name of one, is too deep, or is something else.
         """
         cls.check(root, relative, name)
         path = confined.resolve(root, relative)
-        found = cls(os.path.realpath(root or ""), path)
+        counted = os.path.realpath(top or root or "")
+        _check_depth(os.path.relpath(path, counted), name)
+        found = cls(counted, path)
         found.read(name)
         return found
 
@@ -82,12 +90,13 @@ class MemoryFile:
 
         Raises:
             OutsideStorage: it is outside of the root.
-            EmbeddingError: it does not have the name of one.
+            EmbeddingError: it does not have the name of one, or is too deep.
         """
         if not relative.endswith(SUFFIX) or os.path.basename(relative) == SUFFIX:
             raise _wrong(name, f"the file of a memory has a name that ends in `{SUFFIX}`, and `{relative}` does not")
         with suppress(StorageMissing):
             confined.resolve(root, relative)
+        _check_depth(os.path.normpath(relative.replace("\\", "/")), name)
 
     def state(self) -> FileState | None:
         """What changes when the file does; None without one."""
@@ -127,10 +136,12 @@ class MemoryFile:
             raise _wrong(name, f"its file cannot be written: {error.strerror or 'no file'}") from None
 
     def _locked(self, name: str) -> int:
+        deadline = time.monotonic() + WAIT_SECONDS
         while True:
             fd = self._opened(name)
             try:
-                locks.wait(fd)
+                if not locks.wait_until(fd, deadline):
+                    raise _wrong(name, "another process has locked its file, and does not let go of it")
                 # Meanwhile another file may have taken its place.
                 if locks.is_at(fd, self.path):
                     return fd
@@ -253,6 +264,11 @@ def _has_many(root: str) -> bool:
         if count >= MAX_FILES:
             return True
     return False
+
+
+def _check_depth(path: str, name: str) -> None:
+    if path.count("/") > MAX_FOLDERS:
+        raise _wrong(name, f"its file is in more than {MAX_FOLDERS} folders below the storage folder")
 
 
 def _wrong(name: str, problem: str) -> StorageError:

@@ -56,6 +56,8 @@ class Shelf:
         keeps_memories: bool = True,
     ) -> None:
         self.root = root
+        #: Of the host, whatever folder inside of it the session chooses: memories are counted below it.
+        self._top = root
         self._keeps_memories = keeps_memories
         self._vectors = vectors if vectors is not None else VectorStore()
         self._files = files if files is not None else StorageFiles()
@@ -151,7 +153,7 @@ class Shelf:
             raise EmbeddingError(f"The memory `{name}` needs an `embedding_model`.")
         if sum(isinstance(each, MemoryStorage) for each in self._embedded.values()) >= MAX_MEMORIES:
             raise EmbeddingError(f"A session has at most {MAX_MEMORIES} memories.")
-        file = await asyncio.to_thread(MemoryFile.at, self.root, described.memory_path, name)
+        file = await asyncio.to_thread(MemoryFile.at, self.root, described.memory_path, name, self._top)
         engine = await engine_of(model)
         if self._keeps_memories:
             memory = self._files.memory(file, name, model, engine)

@@ -64,6 +64,17 @@ async def test_a_session_writes_below_its_own_folder(tmp_path: Path) -> None:
     assert (tmp_path / "root/game/memory/ann.jsonl").exists()
 
 
+async def test_a_folder_that_a_memory_made_is_no_way_to_deeper_ones(tmp_path: Path) -> None:
+    deep = "f/f/f/f/f/f/f/f"
+    (tmp_path / "root" / deep).mkdir(parents=True)
+    config = m.ConfigureSessionRequest(storage_data_folder=deep)
+    async with served(tmp_path) as server, Tryll(port=server.port, config=config) as tryll:
+        await tryll.create_embedded_storage("ann", embedding_model="mini", memory_path="ann.jsonl")
+        with pytest.raises(TryllError, match="more than 8 folders") as refused:
+            await tryll.create_embedded_storage("bob", embedding_model="mini", memory_path="f/bob.jsonl")
+        assert refused.value.code == 8003
+
+
 async def test_a_node_that_remembers_needs_a_memory(tmp_path: Path) -> None:
     async with served(tmp_path) as server, Tryll(port=server.port) as tryll:
         await tryll.create_embedded_storage("player", ["a"], embedding_model="mini")
