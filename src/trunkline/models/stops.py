@@ -9,6 +9,7 @@ more has come, so that one that comes in two pieces is not shown in part.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
@@ -20,6 +21,11 @@ class StopFilter:
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = tuple(stops)
+        self._longest = max(map(len, stops), default=1)
+        # Each piece is looked at, and most have none of these letters.
+        self._firsts = re.compile(
+            "|".join(re.escape(letter) for letter in sorted({stop[0] for stop in stops})) or "(?!)"
+        )
         self._held = ""
         self.stopped = False
         """Whether one of the sequences has come."""
@@ -42,13 +48,12 @@ class StopFilter:
 
     def _beginning(self, text: str) -> int:
         """How many characters at the end of a text may begin a sequence."""
-        longest = 0
-        for stop in self._stops:
-            for count in range(min(len(stop) - 1, len(text)), longest, -1):
-                if text.endswith(stop[:count]):
-                    longest = count
-                    break
-        return longest
+        # The whole of one is not in the text.
+        for first in self._firsts.finditer(text, max(0, len(text) - self._longest + 1)):
+            end = text[first.start() :]
+            if any(stop.startswith(end) for stop in self._stops):
+                return len(end)
+        return 0
 
 
 async def stopped(pieces: AsyncGenerator[str, None], stops: Sequence[str]) -> AsyncGenerator[str, None]:
