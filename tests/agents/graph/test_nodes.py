@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from trunkline.agents.graph.turn import NodeNotice, Whole
 from trunkline.core.graph.hosting import StringStorageDescription
 from trunkline.core.graph.models import SamplingParams
 from trunkline.core.graph.turns import Ending
+from trunkline.models import tool_calls
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     CannedResponseSelectionStrategy,
@@ -183,6 +185,26 @@ async def test_the_format_of_calls_is_the_nodes_else_the_models() -> None:
     ):
         await take(await agent(graph(a=params), with_engine(engine)), "x")
         assert engine.prompts[-1].tool_format == expected
+
+
+async def test_the_grammar_of_tools_is_made_once_and_not_by_whom_others_wait_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[int] = []
+    real = tool_calls.grammar
+
+    def grammar(*given: Any, **options: Any) -> str:
+        made.append(threading.get_ident())
+        return real(*given, **options)
+
+    monkeypatch.setattr(tool_calls, "grammar", grammar)
+    schema = SamplingOverrides(json_schema='{"type":"object"}')
+    params = ToolCallParams(tools=(ToolDefinition("t"),), generate_on_no_tool=True, sampling=schema)
+    asked = await agent(graph(a=params))
+    await take(asked, "one")
+    await take(asked, "two")
+    assert len(made) == 1
+    assert made[0] != threading.get_ident()
 
 
 async def test_tools_may_be_where_older_clients_put_them() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -79,12 +80,15 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> type[Loaded]:
 async def pool(tmp_path: Path) -> AsyncIterator[ModelPool]:
     """With a file of its own, `mine`."""
     (tmp_path / "mine.gguf").write_bytes(b"GGUF")
+    # One thread: what is asked of it is done in its order, and can be waited for.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
     pool = ModelPool(models_dir=str(tmp_path))
     yield pool
     await pool.close()
 
 
 async def settled() -> None:
+    await asyncio.to_thread(int)
     for _ in range(10):
         await asyncio.sleep(0)
 

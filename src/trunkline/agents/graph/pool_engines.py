@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -56,8 +57,8 @@ async def load_engine(
     """
     if entry.engine == OPENAI:
         return await _remote(entry)
-    # Two small files at most, and then the model.
-    options = options_for(entry.name, entry.origin).over(entry.options)
+    # Two small files at most, on a disk that may be asleep.
+    options = (await asyncio.to_thread(options_for, entry.name, entry.origin)).over(entry.options)
     threads = options.threads or threads
     if is_speech(entry):
         from trunkline.models.voice.loading import load

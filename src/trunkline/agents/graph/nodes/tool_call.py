@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from trunkline.agents.graph.dialog import Dialog
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes.base import ModelNode
@@ -76,22 +78,26 @@ class ToolCallNode(ModelNode[ToolCallParams]):
         said = self.window.history(dialog if may_answer else _NOTHING_SAID, (begin, user))
         return Prompt((begin, *said, user), 1 + len(said), self.tools, self.format)
 
-    def _answer_grammar(self) -> str | None:
+    async def _answer_grammar(self) -> str | None:
         if not self.tools:
             return None
         may_answer, most = self.params.generate_on_no_tool, self.params.max_calls
-        schema = self.sampling(self.params).json_schema or ""
-        if (may_answer, most, schema) not in self._grammar:
-            form = jsontext.loads(schema.encode("utf-8", "replace")) if schema and may_answer else None
-            made = tool_calls.grammar(self.tools, self.format, may_answer=may_answer, most=most, schema=form)
-            self._grammar = {(may_answer, most, schema): made}
-        return self._grammar[may_answer, most, schema]
+        schema = (self.sampling(self.params).json_schema or "") if may_answer else ""
+        wanted = may_answer, most, schema
+        if wanted not in self._grammar:
+            # Many tools, or a long schema, take some 100 ms.
+            self._grammar = {wanted: await asyncio.to_thread(self._made_grammar, *wanted)}
+        return self._grammar[wanted]
+
+    def _made_grammar(self, may_answer: bool, most: int, schema: str) -> str:
+        form = jsontext.loads(schema.encode("utf-8", "replace")) if schema else None
+        return tool_calls.grammar(self.tools, self.format, may_answer=may_answer, most=most, schema=form)
 
     async def run(self, turn: GraphTurn, dialog: Dialog) -> str:
         if not self.tools and not self.params.generate_on_no_tool:
             return "no_tool_called"
         before = turn.tokens
-        answer = await self.answer(turn, dialog, self._answer_grammar())
+        answer = await self.answer(turn, dialog, await self._answer_grammar())
         declared = {tool.name for tool in self.tools}
         # An engine without grammars may make up names, and a message may hold what looks like a call.
         calls = [call for call in tool_calls.read_calls(answer, self.format) if call.name in declared]
