@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 import weakref
 from pathlib import Path
 
@@ -21,19 +24,28 @@ class Knot:
         self.me = self
 
 
-def resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-
 @pytest.mark.skipif(memory._malloc_trim() is None, reason="another allocator")
 def test_what_was_freed_between_what_is_kept_is_given_back() -> None:
     pieces = [bytes(PIECE) for _ in range(PIECES)]
     kept = pieces[::200]
     pieces.clear()
-    before = resident()
+    before = memory.resident()
     memory.give_back()
-    assert before - resident() > PIECES * PIECE // 2
+    assert before - memory.resident() > PIECES * PIECE // 2
     assert len(kept) == PIECES // 200
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="another system")
+def test_a_process_is_found_by_its_number_and_one_that_is_gone_has_no_memory() -> None:
+    program = [sys.executable, "-c", "print(flush=True); input()"]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        small = memory.resident(other.pid)
+        other.communicate(b"\n")
+    assert 0 < small < memory.resident()
+    assert memory.resident(other.pid) == 0
+    assert memory.resident(os.getpid()) > small
 
 
 def test_what_knows_only_itself_goes() -> None:

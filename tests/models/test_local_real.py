@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -19,6 +18,7 @@ import pytest
 
 from tests.support.local_model import THREADS, TIMEOUT_SECONDS, Served, llama_server, model_path
 from tests.support.patience import PATIENCE_SECONDS
+from trunkline.base.memory import resident
 from trunkline.core.faults import ProviderError
 from trunkline.models.local import LocalModel
 from trunkline.models.messages import Message, Text, ToolResultBlock, ToolUse
@@ -80,11 +80,6 @@ def first_bytes(path: str, count: int, copy: Path) -> str:
     with open(path, "rb") as whole:
         copy.write_bytes(whole.read(count))
     return str(copy)
-
-
-def resident_bytes() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 async def test_text_streams_and_its_usage_is_known(model: LocalModel) -> None:
@@ -271,10 +266,10 @@ async def test_closing_frees_the_memory_and_ends_what_goes_on(gguf: str) -> None
     model = LocalModel(settings(gguf))
     stream = model.stream(STORY)
     await anext(stream)
-    loaded = resident_bytes()
+    loaded = resident()
     await model.close()
     await model.close()
-    assert resident_bytes() < loaded - 50 * 1024 * 1024
+    assert resident() < loaded - 50 * 1024 * 1024
     with pytest.raises(ProviderError, match="unloaded in the middle"):
         async for _ in stream:
             pass

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
-from trunkline.base.memory import give_back
+from trunkline.base.memory import give_back, resident
 from trunkline.base.values import Value
 from trunkline.models.load_options import UNKNOWN, LoadedAs
 
@@ -72,14 +71,14 @@ class Runs:
 
     def __init__(self, name: str, kind: str, tell: Measuring | None = None) -> None:
         give_back()
-        self._before = resident_bytes()
+        self._before = resident()
         self._tell = tell
         self._values: dict[str, list[float]] = {}
         self.found = MeasuredModel(name, kind, 0.0, 0, 0, {})
 
     def loaded(self, seconds: float, used: LoadedAs, pid: int | None = None) -> None:
         """The model is there, and has done something once. `pid`: of the process that it has of its own."""
-        memory = max(0, resident_bytes() - self._before) + (resident_bytes(pid) if pid else 0)
+        memory = max(0, resident() - self._before) + (resident(pid) if pid else 0)
         self.found = self.found.replace(load_seconds=round(seconds, 2), memory_bytes=memory, used=used)
 
     def add(self, **values: float) -> None:
@@ -90,12 +89,3 @@ class Runs:
         self.found = self.found.replace(runs=self.found.runs + 1, figures=figures)
         if self._tell is not None:
             self._tell(self.found)
-
-
-def resident_bytes(pid: int | str = "self") -> int:
-    """The memory of a process that is not on the disk; 0 where the system does not say."""
-    try:
-        with open(f"/proc/{pid}/statm", "rb") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
