@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.agents.helpers import MemoryJournal, play, request, text_of
 from tests.support.tryll_served import served
 from trunkline.agents.external.tryll import TryllAgent
 from trunkline.agents.graph import yaml_graph
 from trunkline.agents.graph.conversation import GraphFileAgent
 from trunkline.agents.graph.yaml_graph import GraphFile
+from trunkline.core.agent import SetOptions
 from trunkline.core.events import Event, Notice, TurnEnded
 from trunkline.core.usage import NOTHING_USED
+from trunkline.wires.tryll.drive import RemoteAgent
+from trunkline.wires.tryll.errors import TryllError
 
 FIRST = """start: say
 default_model: mock
@@ -88,6 +93,33 @@ async def test_a_server_gets_another_agent_that_knows_what_was_said_and_loses_th
         assert conversation._agent is not None
         assert [entry.text for entry in await conversation._agent.history()] == ["one", "First.", "two", "Second."]
         assert (await conversation._tryll.health()).agents == 1
+        await conversation.close()
+
+
+@pytest.mark.parametrize("how", ["graph", "model"])
+async def test_an_old_agent_that_does_not_go_does_not_cost_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    async def destroy(_: RemoteAgent) -> None:
+        raise TryllError(5000, "It does not go.")
+
+    async with served(tmp_path) as server:
+        agent = TryllAgent("127.0.0.1", server.port, graph=graph(FIRST))
+        conversation = await agent.open(request(journal=MemoryJournal()))
+        await play(conversation, "one")
+        before = conversation._agent
+        monkeypatch.setattr(RemoteAgent, "destroy", destroy)
+        if how == "graph":
+            conversation.renew(graph(SECOND))
+        else:
+            await conversation.configure(SetOptions({"model": "mock-2"}))
+        events = await play(conversation, "two")
+        monkeypatch.undo()
+        assert text_of(events) == ("Second." if how == "graph" else "First.")
+        assert isinstance(events[-1], TurnEnded)
+        assert events[-1].outcome == "success"
+        assert conversation._agent is not before
+        assert "It does not go." in caplog.text
         await conversation.close()
 
 

@@ -12,6 +12,7 @@ session's journal, and given back to a server that takes it.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from trunkline.agents.external.tryll_conversation import JOURNAL_KEY, ServerConversation, exchanges, not_accepted
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
     from trunkline.agents.graph.yaml_graph import GraphFile
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_PORT = 9100
 #: How long a server may take to begin a session: it does so at once, or it is not well.
@@ -232,7 +235,7 @@ class TryllConversation(ServerConversation):
         cannot be made, the one before goes on."""
         self._changed = file
 
-    async def _renewed(self, before: RemoteAgent, file: GraphFile, tell: TurnStream) -> RemoteAgent:
+    async def _renewed(self, before: RemoteAgent, file: GraphFile, tell: TurnStream) -> None:
         known = self._file, self._graph, self._model
         if self._file is not None and self._model == self._file.default_model:
             self._model = file.default_model
@@ -240,14 +243,13 @@ class TryllConversation(ServerConversation):
         self._to_bring = [each for each in _storages(file) if each not in self._brought]
         self._restored = tuple(exchanges(self._request.journal.records))
         try:
-            agent = await self._made(tell)
+            self._agent = await self._made(tell)
         except TryllError as error:
             self._file, self._graph, self._model = known
             self._to_bring = []
             await tell.say(Notice(f"The server cannot use the changed graph, and the one before goes on. {error}"))
-            return before
-        await before.destroy()
-        return agent
+            return
+        await _part_with(before)
 
     async def _leave(self) -> None:
         await self._tryll.close()
@@ -262,7 +264,7 @@ class TryllConversation(ServerConversation):
                 self._agent = await self._made(tell)
             elif self._changed is not None:
                 changed, self._changed = self._changed, None
-                self._agent = await self._renewed(self._agent, changed, tell)
+                await self._renewed(self._agent, changed, tell)
             turn = await self._answered(self._agent, message, tell)
         except TryllError as error:
             await tell.say(Failed(_kind(error.code), str(error), error.code == _BUSY))
@@ -315,7 +317,7 @@ class TryllConversation(ServerConversation):
             )
 
         while self._stale:
-            await self._stale.pop().destroy()
+            await _part_with(self._stale.pop())
         model = await self._chosen(show)
         await self._bring(show)
         agent = await self._tryll.create_agent(
@@ -377,6 +379,14 @@ class TryllConversation(ServerConversation):
             if model.name in needed and is_missing(model):
                 await self._tryll.ensure_model(model.name, show, load=False)
         return name
+
+
+async def _part_with(agent: RemoteAgent) -> None:
+    """Take leave of one that is not needed. If that fails the server has one too many, and nobody here is the worse."""
+    try:
+        await agent.destroy()
+    except TryllError as error:
+        logger.warning("an agent that is not needed any more may still be there: %s", error)
 
 
 def _storages(file: GraphFile | None) -> list[StringStorageDescription | EmbeddedStorageDescription]:
