@@ -95,8 +95,9 @@ class Espeak:
         """A piece of sound for each tenth of a second; where marks are wanted, after the whole of it was made."""
         self._stopped = False
         self._happened.clear()
-        if not self._speak_as(wanted.speaker if 0 <= wanted.speaker < len(self.voices) else 0):
-            raise RuntimeError(f"eSpeak NG has no voice `{self.voices[wanted.speaker]}`")
+        speaker = wanted.speaker if 0 <= wanted.speaker < len(self.voices) else 0
+        if not self._speak_as(speaker):
+            raise RuntimeError(f"eSpeak NG has no voice `{self.voices[speaker]}`")
         self._library.espeak_SetParameter(_RATE, max(SLOWEST, round(WORDS_PER_MINUTE * wanted.speed)), 0)
         plain = wanted.text.replace("\0", " ")
         text = spelled(plain)
