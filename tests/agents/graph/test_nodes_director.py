@@ -127,6 +127,18 @@ async def test_a_model_chooses_who_is_next_and_never_the_last_speaker() -> None:
     assert engine.shown(2)[-1] == ("user", "Who?\nBert: a")
 
 
+@pytest.mark.parametrize(("strategy", "lines"), [(DirectorStrategy.ROUND_ROBIN, 4), (DirectorStrategy.MODEL, 2)])
+async def test_each_choice_is_a_token_of_the_budget(strategy: DirectorStrategy, lines: int) -> None:
+    engine = Recorder(*"abcdef")
+    params = scene(ANNA, BERT, CARL, strategy=strategy, max_tokens=4)
+    made = await agent(graph(talk=params), host(engine), diagnostics=True)
+    events = await take(made, "Hm")
+    data = debug(events)["nodes"][0]["data"]
+    assert (data["lines"], data["tokens"], data["ended_by"]) == (str(lines), "4", "max_tokens (4)")
+    # The turn tells what was generated.
+    assert end(events).tokens_generated == lines
+
+
 async def test_one_who_cannot_choose_leaves_them_in_their_order() -> None:
     engine = Recorder(*"abc", scores=[1.0])
     params = scene(ANNA, BERT, CARL, strategy=DirectorStrategy.MODEL, max_lines=2)

@@ -96,12 +96,14 @@ class Director(Node[DirectorParams]):
         """
         said: list[Line] = []
         before = turn.tokens
-        spent = 0
+        spent = choices = 0
         ended = ""
         while not ended:
-            actor = await self._next(turn, dialog, said)
+            actor, was_chosen = await self._next(turn, dialog, said)
             line, end = await actor.line(turn, dialog, said, self.params.max_tokens - spent)
-            spent = turn.tokens - before
+            choices += was_chosen
+            # To choose takes one letter, which no engine tells as a token. It counts once the line is said.
+            spent = turn.tokens - before + choices
             if line.text:
                 yield Delta(f"\n{line.told}" if said else line.told)
                 if self.params.notify_client:
@@ -127,14 +129,15 @@ class Director(Node[DirectorParams]):
             return f"max_lines ({self.params.max_lines})"
         return f"max_tokens ({self.params.max_tokens})" if spent >= self.params.max_tokens else ""
 
-    async def _next(self, turn: GraphTurn, dialog: Dialog, said: Sequence[Line]) -> _Actor:
+    async def _next(self, turn: GraphTurn, dialog: Dialog, said: Sequence[Line]) -> tuple[_Actor, bool]:
+        """Who is next, and whether a model was asked."""
         last = self.names.index(said[-1].speaker) if said else -1
         in_order = self._actors[(last + 1) % len(self._actors)]
         others = [actor for actor in self._actors if not said or actor.character.name != said[-1].speaker]
         if self._chooser is None or len(others) < 2:
-            return in_order
+            return in_order, False
         chosen = await self._chooser.choose(turn, dialog, said, [actor.character for actor in others])
-        return in_order if chosen is None else others[chosen]
+        return in_order if chosen is None else others[chosen], True
 
 
 class _Actor(ModelNode[DirectorParams]):
