@@ -66,6 +66,26 @@ def test_what_has_its_default_is_left_out_and_zero_is_not_a_default_of_what_is_i
     assert "request_id" not in exported("npc")["agent"]
 
 
+def test_a_memory_is_made_where_the_file_says(tmp_path: Path) -> None:
+    file = tmp_path / "graph.yaml"
+    memories = "memories:\n  player: {embedding_model: minilm-l6, file: memory/player.jsonl}\n"
+    keeps = "  keep: {type: Remember, memory: player}\n"
+    file.write_text(f"{memories}{GRAPH}{keeps}", encoding="utf-8")
+    storage = exported(str(file))["storages"][-1]
+    assert storage == {
+        "type": "CreateEmbeddedStringStorageRequest",
+        "name": "player",
+        "embedding_model": "minilm-l6",
+        "memory_path": "memory/player.jsonl",
+    }
+
+
+def test_enumerations_are_numbers_which_clients_of_frames_read_too(tmp_path: Path) -> None:
+    file = tmp_path / "graph.yaml"
+    file.write_text(GRAPH, encoding="utf-8")
+    assert exported(str(file))["storages"][1]["kind"] == 1 == m.StringStorageKind.MAP
+
+
 def test_it_is_written_to_a_file_but_never_over_the_graph(tmp_path: Path) -> None:
     file, out = tmp_path / "graph.yaml", tmp_path / "graph.json"
     file.write_text(GRAPH, encoding="utf-8")

@@ -14,7 +14,6 @@ from trunkline.core.faults import Fault
 
 if TYPE_CHECKING:
     from trunkline.agents.graph.yaml_graph import GraphFile
-    from trunkline.base.values import Value
 
 
 @click.command("export", short_help="Write a graph as JSON, for game clients.")
@@ -53,6 +52,7 @@ def command(file: str, output: str | None) -> None:
 def exported(found: GraphFile) -> dict[str, Any]:
     """The requests that make an agent of the file."""
     from trunkline.wires.tryll import messages as m
+    from trunkline.wires.tryll.codec import json_form
 
     storages: list[m.FromClient] = [
         m.CreateStringStorageRequest(0, each.name, each.strings, each.file_path, each.kind, each.keys)
@@ -60,31 +60,9 @@ def exported(found: GraphFile) -> dict[str, Any]:
     ]
     storages += [
         m.CreateEmbeddedStringStorageRequest(
-            0, each.name, each.config_path, each.strings, each.embedding_model, each.records_json
+            0, each.name, each.config_path, each.strings, each.embedding_model, each.records_json, each.memory_path
         )
         for each in found.knowledge
     ]
     agent = m.CreateAgentRequest(0, found.graph, found.default_model, found.diagnostics, found.max_steps)
-    return {"storages": [_named(each) for each in storages], "agent": _named(agent)}
-
-
-def _named(value: Value) -> dict[str, Any]:
-    return {"type": type(value).__name__, **_fields(value)}
-
-
-def _fields(value: Value) -> dict[str, Any]:
-    """A table's fields, but those that have their defaults."""
-    from trunkline.wires.tryll.codec.shapes import shape_of
-
-    told: dict[str, Any] = {}
-    for field in shape_of(type(value)).fields:
-        item = getattr(value, field.name)
-        if item != field.default:
-            told[field.name] = (
-                _named(item) if field.kind == "union"
-                else _fields(item) if field.kind == "table"
-                else [_fields(each) for each in item] if field.kind == "tables"
-                else list(item) if field.kind == "strings"
-                else item
-            )  # fmt: skip
-    return told
+    return {"storages": [json_form.brief(each) for each in storages], "agent": json_form.brief(agent)}

@@ -83,6 +83,12 @@ def encode(message: Message) -> bytes:
     return text
 
 
+def brief(message: Message) -> dict[str, Any]:
+    """The object of a message without the fields that have their defaults, and with the numbers of enumerations: what a
+    file has that is read by clients of frames, too, whose fields are numbers."""
+    return _named(message, is_brief=True)
+
+
 def decode(text: bytes) -> Message:
     """The message in a text.
 
@@ -272,38 +278,40 @@ def _shown(name: str) -> str:
 # Writing.
 
 
-def _named(value: Value) -> dict[str, Any]:
-    return {TYPE: type(value).__name__, **_object(value)}
+def _named(value: Value, *, is_brief: bool = False) -> dict[str, Any]:
+    return {TYPE: type(value).__name__, **_object(value, is_brief=is_brief)}
 
 
-def _object(value: Value) -> dict[str, Any]:
+def _object(value: Value, *, is_brief: bool = False) -> dict[str, Any]:
     found = {}
-    for name, write in _writers(type(value)):
+    for name, default, write in _writers(type(value), is_brief):
         item = getattr(value, name)
-        if item is not None:
+        if item is not None and not (is_brief and item == default):
             found[name] = item if write is None else write(item)
     return found
 
 
 @cache
-def _writers(kind: type[Value]) -> tuple[tuple[str, Write | None], ...]:
+def _writers(kind: type[Value], is_brief: bool) -> tuple[tuple[str, Any, Write | None], ...]:
     """Who writes each field; None for what is written as it is."""
-    chosen = FIELDS.get(kind, {})
-    return tuple((field.name, _writer(field, chosen.get(field.name))) for field in shape_of(kind).fields)
+    chosen = {} if is_brief else FIELDS.get(kind, {})
+    return tuple(
+        (field.name, field.default, _writer(field, chosen.get(field.name), is_brief)) for field in shape_of(kind).fields
+    )
 
 
-def _writer(field: Field, enumeration: str | None) -> Write | None:
+def _writer(field: Field, enumeration: str | None, is_brief: bool) -> Write | None:
     if enumeration is not None:
         return partial(_name_of, NAMES[enumeration])
     match field.kind:
         case "samples":
             return _base64
         case "table":
-            return _object
+            return partial(_object, is_brief=is_brief)
         case "tables":
-            return _objects
+            return partial(_objects, is_brief=is_brief)
         case "union":
-            return _named
+            return partial(_named, is_brief=is_brief)
         case _:
             return None
 
@@ -317,5 +325,5 @@ def _base64(data: bytes) -> str:
     return b64encode(data).decode("ascii")
 
 
-def _objects(values: tuple[Value, ...]) -> list[dict[str, Any]]:
-    return [_object(value) for value in values]
+def _objects(values: tuple[Value, ...], *, is_brief: bool) -> list[dict[str, Any]]:
+    return [_object(value, is_brief=is_brief) for value in values]
