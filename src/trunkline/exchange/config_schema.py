@@ -158,8 +158,7 @@ def _platform(name: str) -> Schema:
 
 #: Permissions are set with the exchange's agents, and it keeps the sessions. There is no TLS yet.
 _NOT_TRYLL = (
-    "workspace", "mode", "allow", "sessions", "log_level", "log_file", "tls_cert", "tls_key", "metrics", "max_clients",
-    "max_agents", "turns_per_minute", "vectors_dir",
+    "workspace", "mode", "allow", "sessions", "log_level", "log_file", "tls_cert", "tls_key", "metrics", "vectors_dir",
 )  # fmt: skip
 
 WIRES: dict[str, Schema] = {

@@ -40,10 +40,13 @@ class TryllService:
         storage_root: str | None = None,
         websocket: tuple[str, int] | None = None,
         origins: Iterable[str] = (),
+        max_clients: int = 0,
+        max_agents: int = 0,
+        turns_per_minute: int = 0,
     ) -> None:
         """`elsewhere`: agents in place of the echo agent. `strict`: use that port or fail. `token`: what clients
         must send; empty: none is needed. `websocket`: where to listen for WebSockets, too, and `origins`: of whose
-        pages, besides those of this machine."""
+        pages, besides those of this machine. The last three: how much there may be of each; 0 for no such limit."""
         self._token = token
         self._models_dir = models_dir
         self._storage_root = storage_root
@@ -53,6 +56,7 @@ class TryllService:
         self._strict = strict
         self._websocket = websocket
         self._origins = tuple(origins)
+        self._limits = {"max_clients": max_clients, "max_agents": max_agents, "turns_per_minute": turns_per_minute}
 
     @property
     def where(self) -> str:
@@ -80,7 +84,7 @@ class TryllService:
         models = AgentModels(ModelPool(models_dir=self._models_dir), own, elsewhere=self._elsewhere)
         vectors = VectorStore(os.path.join(cache, "tryll-vectors"))
         graphs = LocalGraphHost(models, self._storage_root, vectors)
-        server = TryllServer(graphs, ServerSettings(token=self._token))
+        server = TryllServer(graphs, ServerSettings(token=self._token, **self._limits))
         try:
             try:
                 _, self._port = await server.listen(self._host, self._wanted)

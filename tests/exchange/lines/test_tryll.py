@@ -17,6 +17,7 @@ from trunkline.core.agent import Approve
 from trunkline.core.faults import ConfigError
 from trunkline.exchange.approvals import Approval
 from trunkline.exchange.budgets import SessionMeter
+from trunkline.exchange.config_schema import WIRES
 from trunkline.exchange.exchange import Exchange
 from trunkline.exchange.lines import tryll
 from trunkline.exchange.settings import WireSettings
@@ -201,3 +202,21 @@ async def test_websockets_need_what_the_other_door_needs(tmp_path: Path) -> None
             tryll.service(running, WireSettings("tryll", None, {"ws": "0.0.0.0:1"}))
         with pytest.raises(ConfigError, match="needs a token"):
             tryll.service(running, WireSettings("tryll", None, {"ws": "0.0.0.0:1", "public": True}))
+
+
+async def test_the_file_may_limit_what_each_game_takes(tmp_path: Path) -> None:
+    limits: dict[str, object] = {"max_clients": 1, "max_agents": 1, "turns_per_minute": 1}
+    assert all(key in WIRES["tryll"] for key in limits)
+    async with (
+        exchange(tmp_path, helper=echo(tmp_path)) as running,
+        served(running, None, **limits) as port,
+        Tryll("127.0.0.1", port, reconnect=None) as game,
+    ):
+        with pytest.raises(TryllError, match="at most 1 connections"):
+            await Tryll("127.0.0.1", port, reconnect=None).connect()
+        agent = await game.create_agent(graph(), default_model="agent:helper")
+        with pytest.raises(TryllError, match="at most 1 agents"):
+            await game.create_agent(graph(), default_model="agent:helper")
+        assert "Anybody?" in (await agent.ask("Anybody?")).text
+        with pytest.raises(TryllError, match="at most 1 turns"):
+            await agent.ask("Anybody?")

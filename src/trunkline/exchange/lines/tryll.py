@@ -49,6 +49,9 @@ def service(exchange: Exchange, wire: WireSettings) -> TryllService:
         storage_root=keys.get("storage_root"),
         websocket=websocket,
         origins=keys.get("ws_origins", ()),
+        max_clients=keys.get("max_clients", 0),
+        max_agents=keys.get("max_agents", 0),
+        turns_per_minute=keys.get("turns_per_minute", 0),
     )
 
 
