@@ -42,19 +42,22 @@ def test_a_quantile_is_a_value_that_was_measured() -> None:
     assert quantile(list(map(float, range(1, 101))), 0.95) == 95.0
 
 
+@pytest.mark.virtual_time
 async def test_characters_talk_each_for_itself_and_are_gone_afterwards(tmp_path: Path) -> None:
     async with served(tmp_path) as server, Tryll(server.host, server.port, reconnect=None) as tryll:
-        found = await play(tryll, LoadPlan("any", 0.2, 0.02, 8), 3)
+        found = await play(tryll, LoadPlan("any", 60, 5.0, 8), 3)
         assert (found.characters, found.failed) == (3, 0)
-        # One more of each, before it was measured.
-        assert found.turns >= 3
+        # Each thinks for 2.5 to 7.5 s between two turns, and answers take no time on this clock.
+        assert 3 * 60 / 7.5 - 3 <= found.turns <= 3 * 60 / 2.5 + 3
         assert 0 < found.first_p50 <= found.first_p95
-        assert found.turns_per_second > 0
+        assert found.turns_per_second == found.turns / found.seconds
         assert server.server.agents == 0
 
 
+@pytest.mark.virtual_time
 async def test_turns_that_fail_are_counted_and_end_nothing(tmp_path: Path) -> None:
     async with served(tmp_path, turns_per_minute=4) as server, Tryll(server.host, server.port) as tryll:
-        found = await play(tryll, LoadPlan("any", 0.2, 0.02, 8), 3)
+        found = await play(tryll, LoadPlan("any", 40, 5.0, 8), 3)
+        # The first one of each is one of the four, and is not measured.
         assert found.turns == 1
         assert found.failed > 0

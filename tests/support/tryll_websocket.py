@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -140,9 +140,3 @@ async def both_served(folder: Path, **settings: Any) -> AsyncIterator[BothServed
         both = BothServed(made.server, made.host, made.port)
         _, both.ws = await made.server.listen_websocket("127.0.0.1", 0, origins=["https://game.example:443"])
         yield both
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not condition():  # noqa: ASYNC110  # what is looked at belongs to the server, which has no event for us
-            await asyncio.sleep(0.005)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.loop import until
 from tests.support.tryll_served import Peer, Served, echo, served
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import MAX_FRAME, encode, frame
@@ -48,9 +48,7 @@ async def test_everything_that_works_over_tcp_works(server: Served, address: str
         with pytest.raises(TryllError) as refused:
             await tryll.load_model("none such")
         assert refused.value.code == 6002
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while server.server.connections:  # noqa: ASYNC110  (it does not tell)
-            await asyncio.sleep(0.005)
+    await until(lambda: not server.server.connections)
 
 
 async def test_code_that_waits_can_use_it_too(address: str) -> None:
@@ -67,9 +65,7 @@ async def test_a_connection_that_breaks_is_made_again_with_its_session(server: S
         assert (await agent.ask("one")).text == "You said: one"
         (connection,) = server.server.connections
         connection.cut()
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while tryll.session_id:  # noqa: ASYNC110  (it does not tell)
-                await asyncio.sleep(0.005)
+        await until(lambda: not tryll.session_id)
         assert (await agent.ask("two")).text == "You said: two"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.loop import until
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import echo
 from tests.support.tryll_websocket import (
@@ -24,7 +25,6 @@ from tests.support.tryll_websocket import (
     both_served,
     masked,
     opened_by_hand,
-    until,
     websocket,
 )
 from trunkline.wires.tryll import messages as m

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from websockets.exceptions import InvalidStatus
 
+from tests.support.loop import until
 from tests.support.patience import PATIENCE_SECONDS
-from tests.support.tryll_websocket import OPENING, BothServed, both_served, until, websocket
+from tests.support.tryll_websocket import OPENING, BothServed, both_served, websocket
 from trunkline.wires.tryll import messages as m
 
 
