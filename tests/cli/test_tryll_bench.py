@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -13,7 +14,11 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.tryll_served import served
+from trunkline.base.config import user_file
 from trunkline.cli import tryll
+from trunkline.cli.tryll_bench import FEW_TURNS, _Bench
+from trunkline.cli.tryll_load import LoadPlan, Round
 
 BENCH = (sys.executable, "-m", "trunkline", "tryll", "bench", "--model", "mock")
 
@@ -22,6 +27,7 @@ def test_wrong_usage_is_told() -> None:
     for arguments, said in (
         (["--find", "--characters", "3"], "do not go together"),
         (["--connect", "nowhere"], "is not an address"),
+        (["--connect", "ws://"], "is not an address"),
         (["--characters", "0"], "is not in the range"),
     ):
         result = CliRunner().invoke(tryll.command, ["bench", *arguments])
@@ -41,6 +47,66 @@ def test_it_starts_a_server_of_its_own_measures_and_leaves_nothing_running(tmp_p
     assert found["turns"] > 0
     assert found["first_word_ms_p50"] <= found["first_word_ms_p95"]
     assert b"2 characters with mock" in done.stderr
+
+
+@pytest.mark.process
+def test_what_is_configured_for_other_servers_is_not_for_its_own(tmp_path: Path) -> None:
+    home = {"TRUNKLINE_HOME": str(tmp_path)}
+    file = Path(user_file(home))
+    file.parent.mkdir(parents=True)
+    (file.parent / "models").mkdir()
+    file.write_text(
+        '[tryll]\ntoken = "of another server"\nmetrics = "127.0.0.1:1"\nws = "127.0.0.1:1"\nmodels_dir = "models"\n'
+    )
+    file.chmod(0o600)
+    done = subprocess.run(
+        [*BENCH, "--seconds", "1", "--think", "0.05", "--json"],
+        env=os.environ | home | {"TRUNKLINE_TRYLL_AGENTS": "nobody", "TRUNKLINE_TRYLL_SESSIONS": "true"},
+        capture_output=True, timeout=PATIENCE_SECONDS, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["rounds"][0]["failed"] == 0
+
+
+@pytest.mark.process
+async def test_it_measures_over_a_websocket_too(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        _, port = await server.server.listen_websocket("127.0.0.1", 0)
+        done = await asyncio.to_thread(
+            subprocess.run,
+            [*BENCH, "--connect", f"ws://127.0.0.1:{port}", "--seconds", "1", "--think", "0.05", "--json"],
+            env=os.environ | {"TRUNKLINE_HOME": str(tmp_path)}, capture_output=True, timeout=PATIENCE_SECONDS,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert server.server.accepted == 1
+    assert json.loads(done.stdout)["rounds"][0]["failed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("found", "turns", "said"),
+    [
+        (
+            2,
+            FEW_TURNS - 1,
+            "2 characters at once: 95 % of 19 turns begin within 2000 ms. Those are few: say `--seconds`",
+        ),
+        (1, FEW_TURNS, "1 character at once: 95 % of 20 turns begin within 2000 ms.\n"),
+        (1, 1, "95 % of 1 turn begin"),
+        (0, 9, "Not even 1 character: its turns do not begin within 2000 ms, or fail."),
+    ],
+)
+def test_a_result_says_on_how_many_turns_it_rests(
+    found: int, turns: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench = _Bench(LoadPlan("mock", 1, 1, 8), 1, 2.0)
+    bench.found = found
+    for count in (max(found, 1), 4):
+        bench._told(Round(count, 30.0, turns, 0, 0.1, 0.5, 10.0))
+    bench.show()
+    told = capsys.readouterr()
+    assert said in told.out
+    assert f"for 95 % of {turns} turn" in told.err
 
 
 @pytest.mark.process

@@ -9,20 +9,23 @@ import asyncio
 import os
 import signal
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import click
 
 from trunkline.agents.external import tryll_models
 from trunkline.base import jsontext
-from trunkline.base.config_addresses import listening
 from trunkline.base.signals import handled
 from trunkline.cli import table
 from trunkline.cli.explained import explained
 from trunkline.cli.tryll_load import MAX_CHARACTERS, LoadPlan, Round, find, play
+from trunkline.core import configuration
 from trunkline.core.faults import AgentFailed, ConfigError
 from trunkline.wires.tryll.drive import Tryll
+from trunkline.wires.tryll.drive.address import ServerAddress
 from trunkline.wires.tryll.drive.managed import ManagedServer
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import ConfigureSessionRequest, InferenceEngine
@@ -31,6 +34,10 @@ EXIT_INTERRUPTED = 130
 #: What stands for the engine that needs no model: how much the server itself takes.
 MOCK = "mock"
 TOKEN_VARIABLE = "TRUNKLINE_TRYLL_TOKEN"  # noqa: S105  # its name, not its value
+#: Variables of a server that somebody else starts.
+_VARIABLES = "TRUNKLINE_TRYLL_"
+#: Turns below which the slowest one alone decides about 95 % of them.
+FEW_TURNS = 20
 
 _HEAD = ("CHARACTERS", "TURNS", "TURNS/S", "FIRST WORD P50", "P95", "TOKENS/S EACH", "FAILED")
 
@@ -46,7 +53,7 @@ class _Bench:
         self.found: int | None = None
         self.stopped = False
 
-    async def run(self, host: str, port: int) -> None:
+    async def run(self, where: ServerAddress) -> None:
         """Measure, until it is done or a signal comes."""
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
@@ -58,15 +65,16 @@ class _Bench:
         for number in handled((signal.SIGINT, signal.SIGTERM)):
             loop.add_signal_handler(number, stop)
         try:
-            await self._measure(host, port)
+            await self._measure(where)
         except asyncio.CancelledError:
             if not self.stopped:
                 raise
 
-    async def _measure(self, host: str, port: int) -> None:
+    async def _measure(self, where: ServerAddress) -> None:
         engine = InferenceEngine.MOCK if self.plan.model == MOCK else InferenceEngine.LLAMA_CPP
         config = ConfigureSessionRequest(inference_engine=engine, token=os.environ.get(TOKEN_VARIABLE, ""))
-        async with Tryll(host, port, config=config, reconnect=None) as tryll:
+        host = str(where) if where.is_websocket else where.host
+        async with Tryll(host, where.port, config=config, reconnect=None) as tryll:
             if not self.plan.model:
                 self.plan = self.plan.replace(model=tryll_models.pick(await tryll.list_models()))
             if not self.plan.model:
@@ -83,7 +91,9 @@ class _Bench:
     def _told(self, found: Round) -> None:
         self.rounds.append(found)
         click.echo(
-            f"  first word: {found.first_p50 * 1000:.0f} ms, for 95 % within {found.first_p95 * 1000:.0f} ms", err=True
+            f"  first word: {found.first_p50 * 1000:.0f} ms, "
+            f"for 95 % of {_turns(found.turns)} within {found.first_p95 * 1000:.0f} ms",
+            err=True,
         )
 
     def record(self) -> dict[str, Any]:
@@ -108,13 +118,23 @@ class _Bench:
         if rows:
             table.show(_HEAD, rows)
         if self.found is not None and self.limit is not None:
-            least = "At least " if self.found == MAX_CHARACTERS else ""
-            limit = f"{self.limit * 1000:.0f} ms"
-            click.echo(f"\n{least}{_counted(self.found)} at once: 95 % of turns begin within {limit}.")
+            click.echo(f"\n{self._result(self.found, f'{self.limit * 1000:.0f} ms')}")
+
+    def _result(self, found: int, limit: str) -> str:
+        turns = next((each.turns for each in self.rounds if each.characters == found), 0)
+        if not turns:
+            return f"Not even 1 character: its turns do not begin within {limit}, or fail."
+        least = "At least " if found == MAX_CHARACTERS else ""
+        few = "" if turns >= FEW_TURNS else " Those are few: say `--seconds` for longer rounds."
+        return f"{least}{_counted(found)} at once: 95 % of {_turns(turns)} begin within {limit}.{few}"
 
 
 def _counted(characters: int) -> str:
     return f"{characters} character{'' if characters == 1 else 's'}"
+
+
+def _turns(count: int) -> str:
+    return f"{count} turn{'' if count == 1 else 's'}"
 
 
 def _row(found: Round) -> tuple[str, ...]:
@@ -123,8 +143,34 @@ def _row(found: Round) -> tuple[str, ...]:
     return str(found.characters), str(found.turns), *speeds, str(found.failed)
 
 
+@contextmanager
+def _own_server() -> Iterator[ServerAddress]:
+    """A server for this measurement alone: of what is configured for others it has only the models.
+
+    A token, or an address of their own, would keep this one from being used, or from beginning.
+    """
+    models: str | None = configuration.settled("tryll")["models_dir"]
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(_VARIABLES)}
+    with NamedTemporaryFile(prefix="trunkline-", suffix=".toml") as nothing:
+        arguments = ["--config", nothing.name, *(["--models-dir", models] if models else [])]
+        with ManagedServer.start(None, *arguments, env=environ) as server:
+            yield ServerAddress(server.host, server.port)
+
+
+def _server(context: click.Context, parameter: click.Parameter, said: str | None) -> ServerAddress | None:
+    try:
+        return ServerAddress.parse(said) if said is not None else None
+    except ValueError:
+        raise click.BadParameter(f"`{said}` is not an address such as 127.0.0.1:9100 or ws://127.0.0.1:9101.") from None
+
+
 @click.command("bench")
-@click.option("--connect", metavar="HOST:PORT", help="Use this server (default: one of its own, which ends with it).")
+@click.option(
+    "--connect",
+    metavar="HOST:PORT",
+    callback=_server,
+    help="Use this server, or ws://HOST:PORT (default: one of its own, which ends with it).",
+)
 @click.option(
     "--model",
     metavar="NAME",
@@ -160,7 +206,7 @@ def _row(found: Round) -> tuple[str, ...]:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @explained
 def command(
-    connect: str | None,
+    connect: ServerAddress | None,
     model: str,
     characters: int | None,
     is_search: bool,
@@ -186,19 +232,13 @@ def command(
     """
     if is_search and characters is not None:
         raise click.UsageError("`--find` and `--characters` do not go together.")
-    address = listening(connect) if connect is not None else None
-    if connect is not None and address is None:
-        raise click.UsageError(f"`{connect}` is not an address such as 127.0.0.1:9100.")
     plan = LoadPlan(model, seconds, think, tokens)
     bench = _Bench(plan, characters or 1, limit_ms / 1000 if is_search else None)
-    with ExitStack() as stack:
-        try:
-            if address is None:
-                server = stack.enter_context(ManagedServer.start())
-                address = server.host, server.port
-            asyncio.run(bench.run(*address))
-        except TryllError as error:
-            raise AgentFailed(f"The server says: {error}") from None
+    try:
+        with _own_server() if connect is None else nullcontext(connect) as where:
+            asyncio.run(bench.run(where))
+    except TryllError as error:
+        raise AgentFailed(f"The server says: {error}") from None
     if as_json:
         click.echo(jsontext.dumps(bench.record()))
     else:
