@@ -94,6 +94,12 @@ def test_a_server_is_taken_from_one_file_whole(files: Files) -> None:
     assert files.load().get("mcp", "servers", "git") == {"command": "other-server"}
 
 
+def test_the_null_device_in_place_of_all_files_configures_nothing(files: Files) -> None:
+    files.trust()
+    files.project.write_text('[default]\nmodel = "m"\n')
+    assert load(str(files.workspace), {**os.environ, "TRUNKLINE_CONFIG": os.devnull}).table == {}
+
+
 def test_the_users_file_of_aionrs_is_read_only_where_it_is_named(files: Files, tmp_path: Path) -> None:
     theirs = tmp_path / "aionrs.toml"
     theirs.write_text('[default]\nmodel = "theirs"\nprovider = "openai"\n[mcp.servers.x]\ncommand = "run"\n')

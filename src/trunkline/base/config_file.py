@@ -57,11 +57,13 @@ class TomlFile(Value):
 
 
 def read_toml(path: str) -> TomlFile | None:
-    """Read a file; None if there is none.
+    """Read a file; None if there is none. The null device is an empty file: it says that nothing is configured.
 
     Raises:
         ConfigFileError: it cannot be read, or is not TOML.
     """
+    if path == os.devnull:
+        return TomlFile(path, {}, "")
     try:
         contents = read_regular(path, MAX_BYTES)
     except (FileNotFoundError, NotADirectoryError):

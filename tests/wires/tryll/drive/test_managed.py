@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import select
 import subprocess
 import sys
@@ -27,13 +28,41 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_has_a_port_of_its_own_serves_and_ends_in_order() -> None:
     with ManagedServer.start() as server, ManagedServer.start(None, "--max-clients", "3") as other:
         assert server.port != other.port
-        assert server.is_running
+        assert server.running
         with SyncTryll(server.host, server.port) as tryll:
             assert tryll.create_agent(SAY, default_model="agent:echo").ask("hi").text == "hi"
         assert server.stop() == 0
-        assert (server.is_running, server.exit_code, server.stop()) == (False, 0, 0)
-        assert other.is_running
+        assert (server.running, server.exit_code, server.stop()) == (False, 0, 0)
+        assert other.running
     assert other.exit_code == 0
+
+
+def test_it_starts_in_a_program_with_more_open_files_than_select_takes() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2048:
+        pytest.skip("the system allows fewer open files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
+    held: list[int] = []
+    try:
+        while not held or held[-1] < 1024:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+        with ManagedServer.start() as server:
+            assert server.running
+    finally:
+        for each in held:
+            os.close(each)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_its_user_s_own_configuration_is_not_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "serve.toml"
+    config.write_text('[tryll]\nws = "127.0.0.1:0"\ntoken = "secret"\nsessions = true\n')
+    monkeypatch.setenv("TRUNKLINE_CONFIG", str(config))
+    with ManagedServer.start() as server, SyncTryll(server.host, server.port) as tryll:
+        assert server.ws_port is None
+        assert tryll.create_agent(SAY, default_model="agent:echo").ask("hi").text == "hi"
+    with ManagedServer.start(None, "--config", str(config)) as server:
+        assert server.ws_port
 
 
 def test_one_that_cannot_start_says_why_in_its_last_words() -> None:

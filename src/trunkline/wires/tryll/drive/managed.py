@@ -6,9 +6,13 @@
     with ManagedServer.start("server/tryll-server") as server:      # a bundle
         ...
 
-It listens on a port of its own. However the program ends, `kill -9` included, the server does, too: its input is closed
-then, and the watchdog of `base.process` ends what does not heed that. Starting takes a second or two, and waits: from a
-coroutine, `await asyncio.to_thread(ManagedServer.start)`.
+It listens on a port of its own. One of this installation reads no configuration file: what its user has written into
+`[tryll]` for servers of their own, such as fixed addresses, kept sessions or a token, is not the program's. A bundle
+reads its own `tryll.toml`, and no other. The environment is inherited, `TRUNKLINE_TRYLL_TOKEN` included.
+
+However the program ends, `kill -9` included, the server does, too: its input is closed then, and the watchdog of
+`base.process` ends what does not heed that. Starting takes a second or two, and waits: from a coroutine,
+`await asyncio.to_thread(ManagedServer.start)`.
 """
 
 from __future__ import annotations
@@ -26,8 +30,9 @@ from trunkline.base.process import Child, StderrTail, spawn
 from trunkline.base.process_errors import SpawnError
 from trunkline.wires.tryll.errors import TryllError
 
-#: From the start to the line that says that the server is ready. It takes a second; the disk may be slow, and cold.
-START_SECONDS = 30.0
+#: From the start to the line that says that the server is ready. It takes a second; the disk may be slow and cold, and
+#: the machine busy with a game that starts.
+START_SECONDS = 60.0
 #: From the end of its input to its own. The server promises nine seconds.
 STOP_SECONDS = 10.0
 #: The longest line that says that it is ready.
@@ -36,7 +41,8 @@ _READ = 4096
 #: Between two looks for the end of a program whose output has ended.
 _END_SECONDS = 1.0
 
-_OWN = ("-m", "trunkline", "tryll", "serve")
+#: An empty file takes the place of the user's own. Flags come before it, and so does a `--config` that follows it.
+_OWN = ("-m", "trunkline", "tryll", "serve", "--config", os.devnull)
 
 
 class ManagedServer:
@@ -67,7 +73,7 @@ class ManagedServer:
 
         Args:
             program: the `tryll-server` of a bundle, or a command; by default this installation.
-            arguments: more flags of `trunkline tryll serve`.
+            arguments: more flags of `trunkline tryll serve`; a `--config FILE` among them is read.
             port: 0 is any that is free.
 
         Raises:
@@ -89,7 +95,7 @@ class ManagedServer:
             raise
 
     @property
-    def is_running(self) -> bool:
+    def running(self) -> bool:
         """Whether it has not ended."""
         return self._child.poll() is None
 
@@ -163,8 +169,13 @@ def _ready(child: Child, seconds: float, listening: threading.Thread, tail: Stde
 def _line(child: Child, deadline: float) -> bytes | None:
     """Its first line; what there is of it where its output ends. None: it did not come in time."""
     found = b""
-    while b"\n" not in found and len(found) < MAX_LINE and child.stdout is not None:
-        if not select.select([child.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+    if child.stdout is None:
+        return found
+    # `select.select` refuses descriptors from 1,024 on, which a large program has.
+    poller = select.poll()
+    poller.register(child.stdout, select.POLLIN)
+    while b"\n" not in found and len(found) < MAX_LINE:
+        if not poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
             return None
         if not (data := os.read(child.stdout, _READ)):
             break
