@@ -2790,12 +2790,15 @@ Pending<CreateEmbeddedStringStorageResponse> Client::create_embedded_storage(
   using Answer = CreateEmbeddedStringStorageResponse;
   if (!options.records_json.empty() && !core_->has_extension("records"))
     return detail::failed<Answer>({Code::UnknownMessageType, "This server does not accept records with fields."});
+  if (!options.memory_path.empty() && !core_->has_extension("memory"))
+    return detail::failed<Answer>({Code::UnknownMessageType, "This server keeps no memories."});
   CreateEmbeddedStringStorageRequest request;
   request.name = std::move(name);
   request.strings = std::move(strings);
   request.embedding_model = std::move(options.embedding_model);
   request.config_path = std::move(options.config_path);
   request.records_json = std::move(options.records_json);
+  request.memory_path = std::move(options.memory_path);
   return core_->call<Answer, Answer>(
       std::move(request), core_->options.model_seconds, [](Answer &made) { return made; }, std::move(options.progress));
 }
@@ -2924,19 +2927,62 @@ std::vector<std::string> command_of(const ServerOptions &options) {
   std::vector<std::string> command{options.program};
   command.insert(command.end(), options.arguments.begin(), options.arguments.end());
   for (const char *word : {"--listen", "127.0.0.1:0", "--exit-with-stdin", "--json"}) command.emplace_back(word);
+  if (options.ws) command.insert(command.end(), {"--ws", "127.0.0.1:0"});
   command.insert(command.end(), options.more_arguments.begin(), options.more_arguments.end());
   return command;
 }
 
 /// Takes the address from the line of a server that is ready; false for any other line.
-bool ready_line(const std::string &line, std::string &host, std::uint16_t &port) {
-  const auto members = detail::members_of(line);
-  if (detail::value_of(members, "type") != "ready") return false;
-  const long number = std::strtol(detail::value_of(members, "port").c_str(), nullptr, 10);
-  host = detail::value_of(members, "host");
-  port = static_cast<std::uint16_t>(number);
-  return number > 0 && number < 65536 && !host.empty();
+
+std::uint16_t port_of(const std::string &text) {
+  const long number = std::strtol(text.c_str(), nullptr, 10);
+  return number > 0 && number < 65536 ? static_cast<std::uint16_t>(number) : 0;
 }
+
+/// What the line says in which a server says that it is ready; without a port if it is another line.
+struct Ready {
+  explicit Ready(const std::string &line) {
+    const auto members = detail::members_of(line);
+    host = detail::value_of(members, "host");
+    if (detail::value_of(members, "type") != "ready" || host.empty()) return;
+    port = port_of(detail::value_of(members, "port"));
+    ws_port = port_of(detail::value_of(members, "ws_port"));
+  }
+  std::string host;
+  std::uint16_t port = 0;
+  std::uint16_t ws_port = 0;
+};
+
+/// A log that a server writes to: its length before, and what it says then.
+class Log {
+public:
+  explicit Log(std::string path) : path_(std::move(path)), before_(read(0).first) {}
+  /// The last of what was said since, for the end of an error.
+  std::string last_words() const {
+    std::string said = path_.empty() ? "" : read(before_).second;
+    said.erase(said.find_last_not_of(" \r\n") + 1);
+    return said.empty() ? "" : " Its last words: " + said;
+  }
+
+private:
+  static constexpr long most = 4096;
+
+  /// How long the file is, and the end of what stands behind `from`.
+  std::pair<long, std::string> read(long from) const {
+    std::FILE *file = path_.empty() ? nullptr : std::fopen(path_.c_str(), "rb");
+    if (!file) return {0, ""};
+    std::fseek(file, 0, SEEK_END);
+    const long size = std::ftell(file);
+    std::fseek(file, std::max(from, size - most), SEEK_SET);
+    std::string end(static_cast<std::size_t>(most), '\0');
+    end.resize(std::fread(&end[0], 1, end.size(), file));
+    std::fclose(file);
+    return {size, end};
+  }
+
+  std::string path_;
+  long before_;
+};
 
 }  // namespace
 
@@ -3129,25 +3175,34 @@ ManagedServer::~ManagedServer() { stop(); }
 Error ManagedServer::start(ServerOptions options) {
   stop();
   stop_seconds_ = options.stop_seconds;
+  const Log log(options.log_file);
   process_ = std::make_unique<Process>();
-  if (Error error = process_->start(command_of(options), options.log_file)) return refuse(error.code, std::move(error.message));
+  if (Error error = process_->start(command_of(options), options.log_file)) {
+    stop();
+    return error;
+  }
   const auto until = detail::from_now(options.start_seconds);
   std::string said;
   while (detail::Clock::now() < until) {
     const int got = process_->read(said);
     for (auto end = said.find('\n'); end != std::string::npos; end = said.find('\n')) {
-      if (ready_line(said.substr(0, end), host_, port_)) return {};
+      const Ready ready(said.substr(0, end));
+      if (ready.port) {
+        host_ = ready.host;
+        port_ = ready.port;
+        ws_port_ = ready.ws_port;
+        return {};
+      }
       said.erase(0, end + 1);
     }
-    if (got < 0 || said.size() > longest_line)
-      return refuse(Code::ConnectionFailed, "The server ended before it was ready; its log says why.");
+    if (got < 0 || said.size() > longest_line) {
+      // Its last words come before its end.
+      stop();
+      return {Code::ConnectionFailed, "The server ended before it was ready." + log.last_words()};
+    }
   }
-  return refuse(Code::Timeout, "The server was not ready in time.");
-}
-
-Error ManagedServer::refuse(int code, std::string message) {
   stop();
-  return {code, std::move(message)};
+  return {Code::Timeout, "The server was not ready in time." + log.last_words()};
 }
 
 bool ManagedServer::running() { return process_ && process_->running(); }
@@ -3171,7 +3226,7 @@ void ManagedServer::stop() {
     }
   }
   process_.reset();
-  port_ = 0;
+  port_ = ws_port_ = 0;
   host_.clear();
 }
 

@@ -1115,6 +1115,8 @@ struct EmbeddedStorageOptions {
   std::string config_path{};
   /// A JSON object with `records` and `fields`, in place of strings.
   std::string records_json{};
+  /// A file of the server in which agents keep what they write down.
+  std::string memory_path{};
   Progress progress{};
 };
 
@@ -1180,11 +1182,19 @@ private:
 struct ServerOptions {
   /// `trunkline`, looked for in PATH, or the path of `tryll-server` of a bundle.
   std::string program = "trunkline";
-  /// What comes before `--listen`; for a bundle: none.
-  std::vector<std::string> arguments{"tryll", "serve"};
+  /// What comes before `--listen`; for a bundle: none. `--config` keeps out what the user has configured for servers of
+  /// their own.
+#ifdef _WIN32
+  std::vector<std::string> arguments{"tryll", "serve", "--config", "NUL"};
+#else
+  std::vector<std::string> arguments{"tryll", "serve", "--config", "/dev/null"};
+#endif
   /// What comes behind the client's own.
   std::vector<std::string> more_arguments{};
-  /// Where the server's words go. Empty: where the game's own go.
+  /// Whether it listens for WebSockets, too.
+  bool ws = false;
+  /// Where the server's words go, behind what the file has; its last ones are in the error when it does not start.
+  /// Empty: where the game's own go, and on Windows nowhere.
   std::string log_file{};
   double start_seconds = 60;
   double stop_seconds = 10;
@@ -1208,6 +1218,8 @@ public:
 
   const std::string &host() const { return host_; }
   std::uint16_t port() const { return port_; }
+  /// Where it takes WebSockets; 0 if it does not.
+  std::uint16_t ws_port() const { return ws_port_; }
   /// Its process id; 0 if there is none.
   long id() const;
 
@@ -1216,8 +1228,8 @@ private:
   std::unique_ptr<Process> process_;
   std::string host_;
   std::uint16_t port_ = 0;
+  std::uint16_t ws_port_ = 0;
   double stop_seconds_ = 10;
-  Error refuse(int code, std::string message);
 };
 
 }  // namespace tryll

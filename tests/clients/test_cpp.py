@@ -77,6 +77,18 @@ def test_a_program_that_is_no_server_is_told_at_once(api: Path, program: str) ->
     assert run(api, "managed", program).startswith("1001 ")
 
 
+def test_the_last_words_of_a_server_that_does_not_start_are_in_the_error_and_its_log(
+    api: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "server.log"
+    log.write_text("of another day\n", encoding="utf-8")
+    monkeypatch.setenv("SERVER_LOG", str(log))
+    told = run(api, "managed", "/bin/sh", "-c", "echo no such model >&2; exit 3")
+    assert told.startswith("1001 ")
+    assert told.endswith("Its last words: no such model\n")
+    assert log.read_text(encoding="utf-8") == "of another day\nno such model\n"
+
+
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
 def test_a_managed_server_ends_with_a_game_that_is_killed(api: Path, sent: signal.Signals) -> None:
     require("/proc", Path("/proc/self").exists(), "Linux")

@@ -49,6 +49,9 @@ test_a_managed_server_is_started_used_and_stopped = (
     shared.test_a_managed_server_is_started_used_and_stopped_again_and_again
 )
 test_a_program_that_is_no_server_is_told_at_once = shared.test_a_program_that_is_no_server_is_told_at_once
+test_the_last_words_of_a_server_that_does_not_start_are_told = (
+    shared.test_the_last_words_of_a_server_that_does_not_start_are_in_the_error_and_its_log
+)
 test_a_managed_server_ends_with_a_game_that_is_killed = shared.test_a_managed_server_ends_with_a_game_that_is_killed
 test_a_lost_connection_is_tried_again = shared.test_a_lost_connection_is_tried_again_and_the_game_makes_its_agents_anew
 test_an_answer_comes_in_its_order = shared.test_an_answer_comes_with_sound_events_and_a_tool_call_in_their_order
@@ -69,6 +72,13 @@ def said(command: list[str], line: str = "") -> str:
     done = subprocess.run(command, input=line, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_a_log_that_cannot_be_written_is_told_and_harms_nobody(
+    api: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVER_LOG", str(tmp_path / "nowhere" / "server.log"))
+    assert said([str(api), "managed", "/bin/false"]).startswith("1001 The server's log cannot be written: ")
 
 
 def test_it_speaks_websocket_as_well(api: Path) -> None:

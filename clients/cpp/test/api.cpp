@@ -412,7 +412,8 @@ tryll::ServerOptions server_options(int count, char **words) {
   tryll::ServerOptions options;
   options.program = words[0];
   options.arguments.assign(words + 1, words + count);
-  options.start_seconds = 60;
+  options.ws = true;
+  if (const char *log = std::getenv("SERVER_LOG")) options.log_file = log;
   return options;
 }
 
@@ -427,6 +428,7 @@ int managed(int count, char **words) {
       return 0;
     }
     CHECK(server.running() && server.port() != 0 && server.id() != 0);
+    CHECK(server.ws_port() != 0 && server.ws_port() != server.port());
     tryll::Options options;
     options.host = server.host();
     options.port = server.port();
@@ -434,7 +436,7 @@ int managed(int count, char **words) {
     GOOD(client.connect());
     CHECK(GOOD(client.health()).status == "ready");
     server.stop();
-    CHECK(!server.running());
+    CHECK(!server.running() && server.port() == 0 && server.ws_port() == 0);
     server.stop();
   }
   std::printf("stopped\n");

@@ -2,10 +2,7 @@ using System;
 using System.Collections.Generic;
 using System.ComponentModel;
 using System.Diagnostics;
-using System.Globalization;
 using System.IO;
-using System.Text;
-using System.Threading;
 using System.Threading.Tasks;
 
 namespace Trunkline.Tryll
@@ -14,11 +11,17 @@ namespace Trunkline.Tryll
     {
         /// <summary>`trunkline`, looked for in PATH, or the path of `tryll-server` of a bundle.</summary>
         public string Program = "trunkline";
-        /// <summary>What comes before `--listen`; for a bundle: none.</summary>
-        public IEnumerable<string> Arguments = new[] { "tryll", "serve" };
+        /// <summary>What comes before `--listen`; for a bundle: none. `--config` keeps out what the user has configured
+        /// for servers of their own.</summary>
+        public IEnumerable<string> Arguments = new[]
+        {
+            "tryll", "serve", "--config", Path.DirectorySeparatorChar == '/' ? "/dev/null" : "NUL"
+        };
         /// <summary>What comes behind the client's own.</summary>
         public IEnumerable<string> MoreArguments = new string[0];
-        /// <summary>Where the server's words go. Empty: where the game's own go.</summary>
+        /// <summary>Whether it listens for WebSockets, too.</summary>
+        public bool Ws;
+        /// <summary>Where the server's words go, behind what the file has. Empty: where the game's own go.</summary>
         public string LogFile = "";
         public double StartSeconds = 60;
         public double StopSeconds = 10;
@@ -28,18 +31,19 @@ namespace Trunkline.Tryll
     /// holds.</summary>
     public sealed class ManagedServer : IDisposable
     {
-        /// <summary>More is no line that a server writes.</summary>
-        const int LongestLine = 64 << 10;
         /// <summary>How long the system may take to end a process that was killed.</summary>
-        const int KillMilliseconds = 2000;
+        const int KillMilliseconds = 1000;
+        /// <summary>How long the rest of what it has written may take: what it has started may hold its output open.</summary>
+        const int DrainMilliseconds = 1000;
 
-        readonly object gate = new object();
         Process process;
+        ServerOutput output;
         double stopSeconds;
-        bool outputEnded;
 
         public string Host { get; private set; }
         public int Port { get; private set; }
+        /// <summary>Where it takes WebSockets; 0 if it does not.</summary>
+        public int WsPort { get; private set; }
 
         public ManagedServer()
         {
@@ -53,20 +57,20 @@ namespace Trunkline.Tryll
         public bool Running { get { return process != null && !process.HasExited; } }
 
         /// <summary>Starts it, and waits until it is ready; blocks for so long.</summary>
-        /// <exception cref="TryllException">ConnectionFailed, Timeout.</exception>
+        /// <exception cref="TryllException">ConnectionFailed, Timeout, with the last words of the server.</exception>
         public void Start(ServerOptions options = null)
         {
             options = options ?? new ServerOptions();
             Stop();
             stopSeconds = options.StopSeconds;
-            outputEnded = false;
+            var log = Log(options.LogFile);
             var info = new ProcessStartInfo(options.Program)
             {
                 UseShellExecute = false,
                 CreateNoWindow = true,
                 RedirectStandardInput = true,
                 RedirectStandardOutput = true,
-                RedirectStandardError = options.LogFile.Length > 0
+                RedirectStandardError = true
             };
             info.Arguments = CommandLine.Of(Words(options));
             try
@@ -75,17 +79,21 @@ namespace Trunkline.Tryll
             }
             catch (Win32Exception error)
             {
+                if (log != null)
+                    log.Dispose();
                 throw new TryllException(ErrorCode.ConnectionFailed, "The server cannot be started: " + error.Message);
             }
-            if (options.LogFile.Length > 0)
-                Log(process, options.LogFile);
-            var output = process.StandardOutput;
-            new Thread(() => Listen(output)) { IsBackground = true, Name = "Tryll server" }.Start();
-            var why = UntilReady(options.StartSeconds);
-            if (why == null)
-                return;
-            Stop();
-            throw why;
+            output = new ServerOutput(process, log);
+            var reading = output;
+            var why = reading.UntilReady(options.StartSeconds);
+            if (why != null)
+            {
+                Stop();
+                throw new TryllException(why.Code, why.Message + reading.LastWords());
+            }
+            Host = reading.Host;
+            Port = reading.Port;
+            WsPort = reading.WsPort;
         }
 
         /// <summary>The same, in the background: a game draws meanwhile.</summary>
@@ -99,7 +107,7 @@ namespace Trunkline.Tryll
         {
             var ending = process;
             process = null;
-            Port = 0;
+            Port = WsPort = 0;
             Host = "";
             if (ending == null)
                 return;
@@ -123,6 +131,7 @@ namespace Trunkline.Tryll
                 }
                 ending.WaitForExit(KillMilliseconds);
             }
+            output.Drain(DrainMilliseconds);
             ending.Dispose();
         }
 
@@ -135,83 +144,25 @@ namespace Trunkline.Tryll
         {
             var words = new List<string>(options.Arguments);
             words.AddRange(new[] { "--listen", "127.0.0.1:0", "--exit-with-stdin", "--json" });
+            if (options.Ws)
+                words.AddRange(new[] { "--ws", "127.0.0.1:0" });
             words.AddRange(options.MoreArguments);
             return words;
         }
 
-        static void Log(Process process, string path)
+        static TextWriter Log(string path)
         {
-            process.ErrorDataReceived += (sender, line) =>
-            {
-                if (line.Data != null)
-                    File.AppendAllText(path, line.Data + "\n");
-            };
-            process.BeginErrorReadLine();
-        }
-
-        TryllException UntilReady(double seconds)
-        {
-            var clock = Stopwatch.StartNew();
-            lock (gate)
-            {
-                while (Port == 0)
-                {
-                    double left = seconds - clock.Elapsed.TotalSeconds;
-                    if (outputEnded)
-                        return new TryllException(ErrorCode.ConnectionFailed, "The server ended before it was ready.");
-                    if (left <= 0)
-                        return new TryllException(ErrorCode.Timeout, "The server was not ready in time.");
-                    Monitor.Wait(gate, TimeSpan.FromSeconds(Math.Min(left, 3600)));
-                }
-            }
-            return null;
-        }
-
-        /// <summary>Reads what the server writes, to its end: a pipe that nobody empties would stop it.</summary>
-        void Listen(TextReader output)
-        {
+            if (path.Length == 0)
+                return null;
             try
             {
-                for (string line = Line(output); line != null; line = Line(output))
-                    Take(line);
+                return new StreamWriter(new FileStream(path, FileMode.Append, FileAccess.Write, FileShare.ReadWrite));
             }
-            catch (Exception error) when (error is IOException || error is ObjectDisposedException)
+            catch (Exception error) when (
+                error is IOException || error is UnauthorizedAccessException || error is ArgumentException
+                || error is NotSupportedException)
             {
-                // The game has closed it.
-            }
-            lock (gate)
-            {
-                outputEnded = true;
-                Monitor.PulseAll(gate);
-            }
-        }
-
-        static string Line(TextReader output)
-        {
-            var line = new StringBuilder();
-            int each = output.Read();
-            if (each < 0)
-                return null;
-            for (; each >= 0 && each != '\n'; each = output.Read())
-                if (line.Length < LongestLine)
-                    line.Append((char)each);
-            return line.ToString();
-        }
-
-        void Take(string line)
-        {
-            var members = JsonObject.Members(line);
-            int port;
-            if (JsonObject.ValueOf(members, "type") != "ready")
-                return;
-            int.TryParse(JsonObject.ValueOf(members, "port"), NumberStyles.None, CultureInfo.InvariantCulture, out port);
-            if (port <= 0 || port > 65535)
-                return;
-            lock (gate)
-            {
-                Host = JsonObject.ValueOf(members, "host");
-                Port = port;
-                Monitor.PulseAll(gate);
+                throw new TryllException(ErrorCode.ConnectionFailed, "The server's log cannot be written: " + error.Message);
             }
         }
     }

@@ -505,7 +505,13 @@ namespace Trunkline.Tryll.Tests
         {
             var arguments = new List<string>(words);
             arguments.RemoveRange(0, 2);
-            return new ServerOptions { Program = words[1], Arguments = arguments };
+            return new ServerOptions
+            {
+                Program = words[1],
+                Arguments = arguments,
+                Ws = true,
+                LogFile = Environment.GetEnvironmentVariable("SERVER_LOG") ?? ""
+            };
         }
 
         static void Managed(string[] words)
@@ -525,13 +531,14 @@ namespace Trunkline.Tryll.Tests
                     return;
                 }
                 Check(server.Running && server.Port != 0 && server.Id != 0);
+                Check(server.WsPort != 0 && server.WsPort != server.Port);
                 using (client = new Client(new ClientOptions { Host = server.Host, Port = server.Port }))
                 {
                     Good(client.Connect());
                     Check(Good(client.Health()).Status == "ready");
                 }
                 server.Stop();
-                Check(!server.Running);
+                Check(!server.Running && server.Port == 0 && server.WsPort == 0);
                 server.Stop();
             }
             Console.WriteLine("stopped");

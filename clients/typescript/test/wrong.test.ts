@@ -224,8 +224,9 @@ test("a program that cannot be started, or that ends, is 1001 with what it said"
     (await refused(1001, ManagedServer.start({ program: process.execPath, args: dying }))).message,
     /no such model/,
   );
-  const silent = ["-e", "setInterval(() => {}, 1000)", "--"];
-  await refused(1003, ManagedServer.start({ program: process.execPath, args: silent, startMs: 300 }));
+  const silent = ["-e", "console.error('still reading'); setInterval(() => {}, 1000)", "--"];
+  const late = await refused(1003, ManagedServer.start({ program: process.execPath, args: silent, startMs: 5000 }));
+  assert.match(late.message, /last words: still reading/);
 });
 
 test("a server of one's own ends with its input, or is ended", async () => {

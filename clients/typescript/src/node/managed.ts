@@ -1,6 +1,7 @@
 /** A server that ends with the game that started it. */
 
 import { spawn, type ChildProcess } from "node:child_process";
+import { devNull } from "node:os";
 import { createInterface } from "node:readline";
 
 import { TryllError } from "../errors.js";
@@ -10,7 +11,10 @@ import { Deferred, pause, unlessAborted } from "../waiting.js";
 export interface ManagedServerOptions {
   /** The program; a bundle's is `tryll-server`. */
   program?: string;
-  /** What comes before our own arguments. Of `trunkline`, which is the program unless given: `tryll serve`. */
+  /**
+   * What comes before our own arguments. Of `trunkline`, which is the program unless given: `tryll serve`, and a
+   * `--config` that keeps out what the user has configured for servers of their own.
+   */
   args?: readonly string[];
   /** Whether it listens for WebSockets, too. */
   ws?: boolean;
@@ -53,7 +57,7 @@ export class ManagedServer {
    */
   static async start(options: ManagedServerOptions = {}): Promise<ManagedServer> {
     const program = options.program ?? "trunkline";
-    const before = options.args ?? (options.program === undefined ? ["tryll", "serve"] : []);
+    const before = options.args ?? (options.program === undefined ? ["tryll", "serve", "--config", devNull] : []);
     const ours = ["--listen", "127.0.0.1:0", "--exit-with-stdin", "--json"];
     const more = options.ws ? ["--ws", "127.0.0.1:0"] : [];
     const child = spawn(program, [...before, ...ours, ...more], {
@@ -73,8 +77,7 @@ export class ManagedServer {
     const log = lastLines(child, options.onLog);
     // Not before all that it said is read.
     child.once("close", () => {
-      const said = log.length ? `: ${log.join("\n")}` : ".";
-      failed.reject(new TryllError(1001, `\`${program}\` ended before it was ready${said}`));
+      failed.reject(new TryllError(1001, `\`${program}\` ended before it was ready.${lastWords(log)}`));
     });
     const ms = options.startMs ?? START_MS;
     const late = AbortSignal.timeout(ms);
@@ -85,7 +88,8 @@ export class ManagedServer {
       return new ManagedServer(child, gone.promise, options.stopMs ?? STOP_MS, host, port, ws ?? 0);
     } catch (error) {
       await ended(child, gone.promise, 0);
-      if (error === late.reason) throw new TryllError(1003, `\`${program}\` was not ready within ${ms / 1000} s.`);
+      if (error === late.reason)
+        throw new TryllError(1003, `\`${program}\` was not ready within ${ms / 1000} s.${lastWords(log)}`);
       throw error;
     }
   }
@@ -132,6 +136,11 @@ function lastLines(child: ChildProcess, onLog: ManagedServerOptions["onLog"]): s
     onLog?.(line);
   });
   return kept;
+}
+
+/** For the end of an error. */
+function lastWords(log: readonly string[]): string {
+  return log.length ? ` Its last words: ${log.join("\n")}` : "";
 }
 
 async function ended(child: ChildProcess, gone: Promise<unknown>, patienceMs: number): Promise<void> {

@@ -26,8 +26,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_has_a_port_of_its_own_serves_and_ends_in_order() -> None:
-    with ManagedServer.start() as server, ManagedServer.start(None, "--max-clients", "3") as other:
+    with ManagedServer.start() as server, ManagedServer.start(None, "--max-clients", "3", ws=True) as other:
         assert server.port != other.port
+        assert server.ws_port is None
+        assert other.ws_port not in (None, other.port)
         assert server.running
         with SyncTryll(server.host, server.port) as tryll:
             assert tryll.create_agent(SAY, default_model="agent:echo").ask("hi").text == "hi"

@@ -65,6 +65,7 @@ class ManagedServer:
         *arguments: str,
         host: str = "127.0.0.1",
         port: int = 0,
+        ws: bool = False,
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
         start_seconds: float = START_SECONDS,
@@ -75,12 +76,15 @@ class ManagedServer:
             program: the `tryll-server` of a bundle, or a command; by default this installation.
             arguments: more flags of `trunkline tryll serve`; a `--config FILE` among them is read.
             port: 0 is any that is free.
+            ws: whether it listens for WebSockets, too, at a port that is free.
 
         Raises:
             TryllError: 1001, it did not start; the message has its last words. 1003, it was not ready in time.
         """
         command = [program] if isinstance(program, str) else list(program or (sys.executable, *_OWN))
         command += ["--listen", f"[{host}]:{port}" if ":" in host else f"{host}:{port}", "--exit-with-stdin", "--json"]
+        if ws:
+            command += ["--ws", f"[{host}]:0" if ":" in host else f"{host}:0"]
         try:
             child = spawn([*command, *arguments], cwd=cwd, env=env, stdin="pipe", stdout="pipe", stderr="pipe")
         except SpawnError as error:
