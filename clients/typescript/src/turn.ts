@@ -18,10 +18,10 @@ import { again, Silence } from "./waiting.js";
 export const MAX_ANSWER = 16 * 1024 * 1024;
 /** The most events of one turn. */
 export const MAX_EVENTS = 10_000;
-/** The most marks of one turn: words and visemes of more than an hour. */
-export const MAX_MARKS = 100_000;
 /** The most sound of one turn, in samples: more than twenty minutes of a usual voice. */
 export const MAX_SAMPLES = 32 * 1024 * 1024;
+/** The most marks in the sound of one turn: some thirty for each second of `MAX_SAMPLES`. */
+export const MAX_MARKS = 50_000;
 /** How long a server may be silent in a turn: a small machine reads a long prompt. */
 export const TURN_MS = 120_000;
 
