@@ -31,6 +31,7 @@ from trunkline.base.values import Value
 from trunkline.core.graph import ordinals
 from trunkline.wires.tryll.codec import MAX_FRAME
 from trunkline.wires.tryll.codec.shapes import UNIONS, Field, shape_named, shape_of
+from trunkline.wires.tryll.drive.needs import EXTENSION_OF
 from trunkline.wires.tryll.errors import CATALOGUE, RECOVERY, Meaning
 from trunkline.wires.tryll.messages import PROTOCOL_VERSION
 from trunkline.wires.tryll.messages_base import FromClient, FromServer
@@ -97,6 +98,8 @@ class Schema(Value):
     """`code`, `name` and `text` of every number that an `ErrorResponse` or a client can have."""
     recovery: tuple[tuple[int, int, str], ...]
     """What to do about the numbers from the first to the second."""
+    extensions: tuple[tuple[str, str], ...]
+    """Fields that not every server knows, with the extension that brought them, in whatever table they are."""
 
 
 class Emitter(Protocol):
@@ -118,6 +121,7 @@ def schema() -> Schema:
         unions=tuple(UnionCode(name, tuple(kind.__name__ for kind in kinds)) for name, kinds in UNIONS.items()),
         errors=tuple(CATALOGUE.values()),
         recovery=tuple((first, last, text) for (first, last), text in RECOVERY.items()),
+        extensions=tuple(EXTENSION_OF.items()),
     )
 
 

@@ -120,6 +120,9 @@ def _source(schema: Schema) -> Iterator[str]:
     yield "};\n\nconstexpr Advice advices[] = {\n"
     for first, last, text in schema.recovery:
         yield f"    {{{first}, {last},\n     {_text(text)}}},\n"
+    yield "};\n\nconstexpr Brought brought[] = {\n"
+    for field, extension in schema.extensions:
+        yield f'    {{"{field}", "{extension}"}},\n'
     yield "};\n\n"
 
 

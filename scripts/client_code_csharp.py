@@ -36,7 +36,10 @@ def _messages(schema: Schema) -> Iterator[str]:
     yield "    public static class Protocol\n    {\n"
     yield f"        public const uint Version = {schema.protocol_version};\n\n"
     yield "        /// <summary>The longest payload of a frame, in bytes; the length in front of it does not count."
-    yield f"</summary>\n        public const int MaxFrame = {schema.max_frame};\n    }}\n"
+    yield f"</summary>\n        public const int MaxFrame = {schema.max_frame};\n\n"
+    yield '        /// <summary>The extension that brought a field, or "" for one that every server knows.</summary>\n'
+    yield from _switch("ExtensionOf", ((f'case "{field}":', name) for field, name in schema.extensions), "string field")
+    yield "    }\n"
     for enum in schema.enums:
         yield from _enum(enum)
     for union in schema.unions:
@@ -134,8 +137,9 @@ def _errors(schema: Schema) -> Iterator[str]:
     yield '            return "";\n        }\n    }\n}\n'
 
 
-def _switch(name: str, cases: Iterator[tuple[str, str]]) -> Iterator[str]:
-    yield f"        public static string {name}(int code)\n        {{\n            switch (code)\n            {{\n"
+def _switch(name: str, cases: Iterator[tuple[str, str]], of: str = "int code") -> Iterator[str]:
+    yield f"        public static string {name}({of})\n        {{\n"
+    yield f"            switch ({of.split()[1]})\n            {{\n"
     for case, text in cases:
         yield f"                {case} return {json.dumps(text)};\n"
     yield '                default: return "";\n            }\n        }\n'

@@ -84,7 +84,11 @@ def _tables(schema: Schema) -> Iterator[str]:
     for table in schema.tables:
         rows = "".join(f"    [{_row(field)}],\n" for field in table.fields)
         yield f"  {table.name}: [\n{rows}  ],\n"
-    yield "};\n"
+    yield "};\n\n/** Fields that not every server knows, and the extension that brought each of them. */\n"
+    yield "export const EXTENSION_OF: ReadonlyMap<string, string> = new Map([\n"
+    for field, extension in schema.extensions:
+        yield f'  ["{field}", "{extension}"],\n'
+    yield "]);\n"
 
 
 def _row(field: Field) -> str:

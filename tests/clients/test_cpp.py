@@ -129,6 +129,17 @@ async def test_a_lost_connection_is_tried_again_and_the_game_makes_its_agents_an
         assert await running == ["3"]
 
 
+async def test_a_server_is_not_asked_for_what_it_would_pass_over(api: Path) -> None:
+    fields = ["stop", "lora", "timings", "pronunciations", "records_json", "memory_path"]
+    async with TryllStub() as stub:
+        told = await ran(api, "unknown", str(stub.port))
+        assert told == [f"5002 This server does not know `{field}`." for field in fields]
+        assert len(stub.asked(m.CreateAgentRequest)) == 1
+        stub.extensions = (*stub.extensions, "generation", "timings", "records", "memory")
+        assert "does not know" not in "".join(await ran(api, "unknown", str(stub.port)))
+        assert stub.asked(m.CreateEmbeddedStringStorageRequest)[-1].memory_path == "a"
+
+
 async def test_an_answer_comes_with_sound_events_and_a_tool_call_in_their_order(api: Path) -> None:
     def answer(peer: Peer, asked: m.SendMessageRequest) -> Sequence[Any]:
         number, agent = asked.request_id, asked.agent_id

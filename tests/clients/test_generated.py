@@ -10,6 +10,7 @@ import pytest
 import client_code
 from client_code import BEGIN, END, WHOLE
 from trunkline.wires.tryll.codec.shapes import UNIONS
+from trunkline.wires.tryll.drive.needs import EXTENSION_OF
 from trunkline.wires.tryll.messages import BODIES
 
 
@@ -27,6 +28,11 @@ def test_every_table_comes_behind_those_that_it_holds() -> None:
             assert held <= seen, (table.name, field.name)
         seen.add(table.name)
     assert {kind.__name__ for kind in BODIES} <= seen
+
+
+def test_every_field_of_an_extension_is_one_of_a_request() -> None:
+    fields = {field.name for table in client_code.schema().tables if table.sender != "server" for field in table.fields}
+    assert set(EXTENSION_OF) <= fields
 
 
 def test_generated_text_goes_between_its_marks_and_nowhere_else(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from environments import INSTALL_SECONDS, NotInstalled, environment
 from tests.conftest import require
 from trunkline.wires.tryll.codec.shapes import UNIONS, shape_of
+from trunkline.wires.tryll.drive.needs import EXTENSION_OF
 
 CLIENT = Path(__file__).resolve().parents[2] / "clients" / "godot"
 ADDON = CLIENT / "addons" / "tryll"
@@ -46,6 +47,13 @@ def test_what_it_says_is_in_the_schema() -> None:
     assert {"SendMessageRequest", "CreateAgentRequest", "BeginUtteranceRequest", "AudioBufferFrame"} <= dict(
         told
     ).keys()
+
+
+def test_it_has_the_table_of_fields_that_not_every_server_knows() -> None:
+    text = (ADDON / "tryll_client.gd").read_text(encoding="utf-8")
+    table = re.search(r"^const EXTENSION_OF := \{(.*?)^\}", text, re.DOTALL | re.MULTILINE)
+    assert table is not None
+    assert dict(re.findall(r'"(\w+)": "(\w+)"', table[1])) == EXTENSION_OF
 
 
 def test_it_hears_what_the_server_says() -> None:

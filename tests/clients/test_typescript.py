@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import re
 import sys
@@ -16,6 +17,7 @@ from tests.support.npm import node, node_environment
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import served
 from tests.support.typescript import CLIENT, built, package
+from trunkline.wires.tryll.drive import turn
 
 long = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(2 * INSTALL_SECONDS)]
 
@@ -42,6 +44,18 @@ def test_what_a_browser_loads_needs_nothing_of_node() -> None:
     for name, imported in found.items():
         if not name.startswith("node/"):
             assert not [each for each in imported if each.startswith("node:") or "/node/" in each], name
+
+
+def test_it_keeps_as_much_of_a_turn_as_python() -> None:
+    limits = dict(re.findall(r"^export const (MAX_\w+) = ([\d_* ]+);$", sources()["turn.ts"], re.MULTILINE))
+    found = {name: math.prod(int(factor) for factor in factors.split("*")) for name, factors in limits.items()}
+    assert found == {
+        "MAX_ANSWER": turn.MAX_ANSWER,
+        "MAX_EVENTS": turn.MAX_EVENTS,
+        "MAX_MARKS": turn.MAX_MARKS,
+        # Of two bytes each.
+        "MAX_SAMPLES": turn.MAX_SOUND // 2,
+    }
 
 
 def test_what_it_is_built_with_is_pinned() -> None:

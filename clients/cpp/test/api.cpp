@@ -357,6 +357,35 @@ int spoken(const char *port) {
   return 0;
 }
 
+/// A server that does not know all that it is asked for.
+int unknown(const char *port) {
+  tryll::Client client(options_for(port));
+  GOOD(client.connect());
+  const auto tell = [](const tryll::Error &error) { std::printf("%d %s\n", error.code, error.message.c_str()); };
+  tryll::GenerateParams say;
+  say.sampling.emplace().stop = {"END"};
+  tell(client.create_agent({{{"say", say}}, "say"}).wait().error);
+  say.sampling->stop.clear();
+  say.sampling->lora.emplace_back();
+  tell(client.create_agent({{{"say", say}}, "say"}).wait().error);
+  const auto agent = GOOD(client.create_agent(echo()));
+  tryll::SpeakParams speak;
+  speak.timings = true;
+  tell(agent.change("say", speak).wait().error);
+  speak.timings = false;
+  speak.pronunciations = "words";
+  tell(agent.change("say", speak).wait().error);
+  tryll::EmbeddedStorageOptions storage;
+  storage.records_json = "{}";
+  tell(client.create_embedded_storage("a", {}, storage).wait().error);
+  storage = {};
+  storage.memory_path = "a";
+  tell(client.create_embedded_storage("a", {}, storage).wait().error);
+  speak.pronunciations = "";
+  GOOD(agent.change("say", speak));
+  return 0;
+}
+
 /// Models that are fetched, with progress.
 int fetched(const char *port) {
   tryll::Client client(options_for(port));
@@ -461,7 +490,7 @@ int main(int count, char **arguments) {
   if (mode == "killed") return killed(count - 2, arguments + 2);
   if (mode == "lost") return lost(arguments[2], count > 3 ? std::atoi(arguments[3]) : 1);
   const std::map<std::string, int (*)(const char *)> modes = {
-      {"api", api}, {"connect", connect}, {"spoken", spoken}, {"fetched", fetched}, {"late", late}, {"slow", slow}};
+      {"api", api}, {"connect", connect}, {"spoken", spoken}, {"fetched", fetched}, {"unknown", unknown}, {"late", late}, {"slow", slow}};
   const auto found = modes.find(mode);
   return found == modes.end() ? 2 : found->second(arguments[2]);
 }

@@ -165,16 +165,13 @@ namespace Trunkline.Tryll
             CancellationToken token = default(CancellationToken))
         {
             options = options ?? new EmbeddedStorageOptions();
-            if (options.RecordsJson.Length > 0 && !HasExtension("records"))
-                return Session.Failed<CreateEmbeddedStringStorageResponse>(
-                    new TryllException(
-                        ErrorCode.UnknownMessageType, "This server does not accept records with fields."));
             var request = new CreateEmbeddedStringStorageRequest
             {
                 Name = name,
                 EmbeddingModel = options.EmbeddingModel,
                 ConfigPath = options.ConfigPath,
-                RecordsJson = options.RecordsJson
+                RecordsJson = options.RecordsJson,
+                MemoryPath = options.MemoryPath
             };
             request.Strings.AddRange(strings);
             return session.Ask<CreateEmbeddedStringStorageResponse, CreateEmbeddedStringStorageResponse>(

@@ -53,6 +53,8 @@ namespace Trunkline.Tryll
         public string ConfigPath = "";
         /// <summary>A JSON object with `records` and `fields`, in place of strings.</summary>
         public string RecordsJson = "";
+        /// <summary>A file of the server in which agents keep what they write down.</summary>
+        public string MemoryPath = "";
         public Action<DownloadProgress> Progress;
     }
 

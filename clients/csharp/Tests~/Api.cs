@@ -32,7 +32,7 @@ namespace Trunkline.Tryll.Tests
         static readonly Dictionary<string, Action<string>> Modes = new Dictionary<string, Action<string>>
         {
             { "api", All }, { "websocket", WebSocket }, { "connect", Connect }, { "spoken", Spoken }, { "fetched", Fetched },
-            { "late", Late }, { "slow", Slow }
+            { "late", Late }, { "slow", Slow }, { "unknown", Unknown }
         };
 
         static void Check(bool condition, [CallerLineNumber] int line = 0)
@@ -451,6 +451,34 @@ namespace Trunkline.Tryll.Tests
         static string Spelled(TtsTimingFrame timing)
         {
             return "timing" + string.Concat(timing.Marks.ConvertAll(mark => " " + mark.Text).ToArray());
+        }
+
+        /// <summary>A server that does not know all that it is asked for.</summary>
+        static void Unknown(string port)
+        {
+            client = new Client(To(port));
+            Good(client.Connect());
+            Action<Task> tell = task =>
+            {
+                var error = Bad(task);
+                Console.WriteLine("{0} {1}", error == null ? 0 : error.Code, error == null ? "" : error.Message);
+            };
+            var sampling = new SamplingOverrides();
+            var graph = new GraphDescription { StartNode = "say" };
+            graph.Nodes.Add(
+                new NodeDescription { Name = "say", Params = new GenerateParams { Sampling = sampling } });
+            sampling.Stop.Add("END");
+            tell(client.CreateAgent(graph));
+            sampling.Stop.Clear();
+            sampling.Lora.Add(new LoraAdapter());
+            tell(client.CreateAgent(graph));
+            var agent = Good(client.CreateAgent(Echo()));
+            tell(agent.Change("say", new SpeakParams { Timings = true }));
+            tell(agent.Change("say", new SpeakParams { Pronunciations = "words" }));
+            var none = new string[0];
+            tell(client.CreateEmbeddedStorage("a", none, new EmbeddedStorageOptions { RecordsJson = "{}" }));
+            tell(client.CreateEmbeddedStorage("a", none, new EmbeddedStorageOptions { MemoryPath = "a" }));
+            Good(agent.Change("say", new SpeakParams { Pronunciations = "" }));
         }
 
         /// <summary>Models that are fetched, with progress.</summary>

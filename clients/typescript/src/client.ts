@@ -229,14 +229,13 @@ export class Client {
    * Name some strings that are found by their meaning: given here, as records with fields (`records_json`), or by a
    * file on the server (`config_path`).
    *
-   * @throws TryllError 8xxx, 6xxx, or 3009 and 3010 for a file; 5002, the server takes no records.
+   * @throws TryllError 8xxx, 6xxx, or 3009 and 3010 for a file; 5002, the server takes no records, or keeps no memories.
    */
   async createEmbeddedStorage(
     name: string,
     strings: readonly string[] = [],
     { timeoutMs, signal, onProgress, ...fields }: EmbeddedOptions = {},
   ): Promise<CreateEmbeddedStringStorageResponse> {
-    if (fields.records_json) (await this.live()).need("records", "accept records with fields");
     const request = { type: "CreateEmbeddedStringStorageRequest", name, strings, ...fields } as const;
     const options = given({ timeoutMs, signal, onProgress });
     const made = await this.one(request, "CreateEmbeddedStringStorageResponse", MODEL_MS, options);

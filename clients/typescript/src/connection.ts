@@ -18,6 +18,7 @@ import type {
   SessionReady,
   WireTranscriptUpdate,
 } from "./generated/messages.js";
+import { unknownField } from "./needs.js";
 import { PendingReplies } from "./pending.js";
 import type { Dial, Receiver, Transport } from "./transport.js";
 import type { Reply, TurnFrame } from "./turn.js";
@@ -121,7 +122,7 @@ export class Connection implements Receiver {
    * before any frame behind the answer is read.
    *
    * @throws TryllError the server said no; 1002, the connection is lost; 1003, there was no answer in time; 5003 or
-   *     3007, no frame can carry the message, and none was sent.
+   *     3007, no frame can carry the message, and none was sent; 5002, the server would pass over a field of it.
    */
   async request<Name extends MessageBody["type"]>(
     message: Init<MessageBody>,
@@ -131,6 +132,8 @@ export class Connection implements Receiver {
     then?: () => void,
   ): Promise<Body<Name>[]> {
     options.signal?.throwIfAborted();
+    const field = unknownField(message, this.extensions);
+    if (field) throw new TryllError(5002, `This server does not know \`${field}\`.`);
     const number = this.numbers();
     const payload = encoded({ ...message, request_id: number } as Init<MessageBody>);
     if (this.lost !== null) throw again(this.lost);

@@ -14,9 +14,11 @@ import {
   TryllError,
   Unsendable,
   type ClientOptions,
+  type GraphDescription,
   type Init,
   type Mark,
   type MessageBody,
+  type NodeParams,
 } from "trunkline-tryll";
 import { connect, ManagedServer } from "trunkline-tryll/node";
 
@@ -213,6 +215,26 @@ test("a server that falls silent in a turn is 1003", async () => {
   const agent = await client.createAgent({});
   await refused(1003, agent.ask("?", { timeoutMs: 50 }));
   await refused(3004, agent.ask("again", { timeoutMs: 50 }));
+  client.close();
+  place.close();
+});
+
+test("a server is not asked for what it would pass over", async () => {
+  const place = await fake(READY, script());
+  const client = await connect(`127.0.0.1:${place.port}`);
+  const graph = (params: Init<NodeParams>): Init<GraphDescription> => ({ nodes: [{ name: "node", params }] });
+  const asked: [string, Promise<unknown>][] = [
+    ["stop", client.createAgent(graph({ type: "GenerateParams", sampling: { stop: ["END"] } }))],
+    ["lora", client.createAgent(graph({ type: "GenerateParams", sampling: { lora: [{}] } }))],
+    ["timings", client.createAgent(graph({ type: "SpeakParams", timings: true }))],
+    ["records_json", client.createEmbeddedStorage("a", [], { records_json: "{}" })],
+    ["memory_path", client.createEmbeddedStorage("a", [], { memory_path: "a" })],
+    ["memory_path", client.bring([{ type: "CreateEmbeddedStringStorageRequest", memory_path: "a" }])],
+  ];
+  for (const [field, work] of asked) assert.match((await refused(5002, work)).message, new RegExp(`\`${field}\``));
+  const plain = await client.createAgent(graph({ type: "SpeakParams", timings: false, pronunciations: "" }));
+  const error = await refused(5002, plain.change("node", { type: "SpeakParams", pronunciations: "words" }));
+  assert.match(error.message, /`pronunciations`/);
   client.close();
   place.close();
 });

@@ -231,7 +231,8 @@ namespace Trunkline.Tryll
         {
             ulong number = request.Request = ++lastId;
             call.Deadline = Now + call.Seconds;
-            var error = Send(request);
+            var error = Connection == Connection.Ready ? UnknownFields.In(request, Extensions) : null;
+            error = error ?? Send(request);
             if (error != null)
                 call.Fail(error);
             else

@@ -12,6 +12,23 @@ namespace Trunkline.Tryll
 
         /// <summary>The longest payload of a frame, in bytes; the length in front of it does not count.</summary>
         public const int MaxFrame = 1048576;
+
+        /// <summary>The extension that brought a field, or "" for one that every server knows.</summary>
+        public static string ExtensionOf(string field)
+        {
+            switch (field)
+            {
+                case "stop": return "generation";
+                case "json_schema": return "generation";
+                case "logit_bias": return "generation";
+                case "lora": return "generation";
+                case "timings": return "timings";
+                case "pronunciations": return "timings";
+                case "records_json": return "records";
+                case "memory_path": return "memory";
+                default: return "";
+            }
+        }
     }
 
     /// <summary>What runs the models of one kind in a session.</summary>

@@ -27,6 +27,17 @@ const FINAL_CODES: Array[int] = [
 	TryllResult.PROTOCOL_VERSION_MISMATCH,
 	TryllResult.UNAUTHORIZED,
 ]
+## Fields that not every server knows, and the extension that brought each of them.
+const EXTENSION_OF := {
+	"stop": "generation",
+	"json_schema": "generation",
+	"logit_bias": "generation",
+	"lora": "generation",
+	"timings": "timings",
+	"pronunciations": "timings",
+	"records_json": "records",
+	"memory_path": "memory",
+}
 ## What tells of a turn.
 const OF_AN_AGENT: Array[String] = [
 	"AnswerText",
@@ -180,7 +191,7 @@ func destroy_storage(storage: String) -> TryllResult:
 
 
 ## Strings that are found by their meaning. `options`: `embedding_model`, `config_path`,
-## `records_json`.
+## `records_json`, `memory_path`.
 func create_embedded_storage(
 	storage: String, strings: PackedStringArray, options := {}, progress := Callable()
 ) -> TryllResult:
@@ -286,6 +297,11 @@ func tell(type: String, fields: Dictionary) -> TryllResult:
 		return _not_connected()
 	if _socket == null:
 		return _not_connected()
+	var unknown := _unknown_field(fields)
+	if unknown:
+		return TryllResult.bad(
+			TryllResult.UNKNOWN_MESSAGE_TYPE, "This server does not know `%s`." % unknown
+		)
 	var message := fields.duplicate()
 	message["type"] = type
 	var line := JSON.stringify(message)
@@ -296,6 +312,25 @@ func tell(type: String, fields: Dictionary) -> TryllResult:
 	if _socket.send_text(line) != OK:
 		return _dropped("The server does not read: too much waits for it.")
 	return TryllResult.good()
+
+
+## A field that is set, and that this server does not know: it would pass over it, and answer
+## otherwise. "" without one.
+func _unknown_field(value: Variant) -> String:
+	var parts: Array = []
+	if value is Dictionary:
+		for field: Variant in value:
+			var extension: String = EXTENSION_OF.get(field, "")
+			if extension and value[field] and not has_extension(extension):
+				return field
+		parts = value.values()
+	elif value is Array:
+		parts = value
+	for part: Variant in parts:
+		var found := _unknown_field(part)
+		if found:
+			return found
+	return ""
 
 
 ## Why what was made in that epoch cannot be used, or null.

@@ -558,3 +558,15 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
     ["marks", "tables", 1, null, "TtsMark"],
   ],
 };
+
+/** Fields that not every server knows, and the extension that brought each of them. */
+export const EXTENSION_OF: ReadonlyMap<string, string> = new Map([
+  ["stop", "generation"],
+  ["json_schema", "generation"],
+  ["logit_bias", "generation"],
+  ["lora", "generation"],
+  ["timings", "timings"],
+  ["pronunciations", "timings"],
+  ["records_json", "records"],
+  ["memory_path", "memory"],
+]);

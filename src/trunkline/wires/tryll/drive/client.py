@@ -27,6 +27,7 @@ from trunkline.core.graph.hosting import EmbeddedStorageDescription, StringStora
 from trunkline.wires.tryll.drive.address import ServerAddress
 from trunkline.wires.tryll.drive.agent import RemoteAgent
 from trunkline.wires.tryll.drive.connection import ClientConnection, Progress
+from trunkline.wires.tryll.drive.needs import is_unknown
 from trunkline.wires.tryll.drive.replay import (
     MODEL_SECONDS,
     PASSING,
@@ -249,9 +250,9 @@ class Tryll:
         Raises:
             TryllError: 8xxx, 6xxx, or 3009 and 3010 for a file; 5002, the server takes no records, or has no memories.
         """
-        if records_json and "records" not in (await self.live()).extensions:
+        if records_json and is_unknown("records_json", (await self.live()).extensions):
             raise TryllError(5002, "This server does not accept records with fields.")
-        if memory_path and "memory" not in (await self.live()).extensions:
+        if memory_path and is_unknown("memory_path", (await self.live()).extensions):
             raise TryllError(5002, "This server keeps no memories.")
         request = CreateEmbeddedStringStorageRequest(
             0, name, config_path, tuple(strings), embedding_model, records_json, memory_path
