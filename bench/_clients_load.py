@@ -1,6 +1,7 @@
 """The Python client under load, the control of bench/clients.py: _clients_load.py PORT CONNECTIONS
 
-Does what `_clients_load.cpp` does, line by line.
+Has the same turns as `_clients_load.cpp`, in another rhythm: each frame is read as soon as it is there, since an event
+loop waits for its sockets. The C++ program looks 60 times a second, as a game does, and takes many frames at once.
 """
 
 from __future__ import annotations
