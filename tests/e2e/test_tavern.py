@@ -9,22 +9,25 @@ import struct
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from click.testing import CliRunner
 from playwright.async_api import Page, expect
 
 from environments import INSTALL_SECONDS
 from tests.conftest import require
 from tests.support import browser as browsers
+from tests.support import tavern_tutorial
 from tests.support.browser import cramped, overflow, picture, visiting
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.speech import pulled
 from tests.support.talk_page import speaking_browser, written
 from tests.support.tryll_served import Served, served
 from tests.support.typescript import built
+from trunkline.cli.app import app
 
 pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.process, pytest.mark.timeout(2 * INSTALL_SECONDS)]
 
@@ -38,13 +41,19 @@ def _needed() -> None:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The page, as its own script serves it, with a client that was built just now."""
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example, and a client that was built just now, where the example looks for it."""
     folder = tmp_path_factory.mktemp("checkout")
     (folder / "clients").mkdir()
     built(folder / "clients").rename(folder / "clients" / "typescript")
-    # The script looks for the client beside its own place.
-    script = Path(shutil.copytree(TAVERN, folder / "examples" / "tavern")) / "serve.py"
+    shutil.copytree(TAVERN, folder / "examples" / "tavern")
+    return folder
+
+
+@contextmanager
+def opened(checkout: Path) -> Iterator[str]:
+    """The address of the page, as its own script serves it."""
+    script = checkout / "examples" / "tavern" / "serve.py"
     with subprocess.Popen([sys.executable, str(script), "0"], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         try:
@@ -52,6 +61,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         finally:
             child.terminate()
             child.wait(PATIENCE_SECONDS)
+
+
+@pytest.fixture(scope="module")
+def site(checkout: Path) -> Iterator[str]:
+    with opened(checkout) as address:
+        yield address
 
 
 @pytest.fixture
@@ -120,6 +135,27 @@ async def test_each_of_the_three_answers_and_moves_something(site: str, tmp_path
         await moved(page, "song", "off")
         await say(page, "Hilde", "Clear the table")
         await moved(page, "mugs", "0")
+
+
+async def test_what_the_tutorial_adds_is_seen(checkout: Path, tmp_path: Path) -> None:
+    mine = Path(shutil.copytree(checkout, tmp_path / "mine", symlinks=True))
+    tavern_tutorial.follow(mine / "examples" / "tavern")
+    graph = mine / "examples" / "tavern" / "graphs" / "innkeeper.yaml"
+    exported = CliRunner().invoke(app, ["graph", "export", str(graph), "-o", str(graph.with_suffix(".json"))])
+    assert exported.exit_code == 0, exported.output
+    with opened(mine) as site:
+        async with inside(site, tmp_path) as page:
+            flames = page.locator(".candle .flame")
+            for at in range(await flames.count()):
+                await expect(flames.nth(at)).to_have_css("visibility", "visible")
+            await say(page, "Hilde", "Put out the candles")
+            await expect(page.locator(".bubble[data-of=innkeeper]")).to_contain_text("As you like it.")
+            await moved(page, "candles", "out")
+            for at in range(await flames.count()):
+                await expect(flames.nth(at)).to_have_css("visibility", "hidden")
+            await expect(page.locator("#log .deed")).to_have_text("Hilde blows out the candles.")
+            await say(page, "Hilde", "It is cold in here")
+            await moved(page, "fire", "high")
 
 
 async def test_what_nobody_knows_is_left_to_the_model(site: str, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.support import tavern_tutorial
 from tests.support.invoked import invoke
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.cli.app import app
@@ -46,6 +48,27 @@ def test_the_page_has_the_graphs_as_they_are(graph: Path) -> None:
 )
 def test_the_mock_engine_is_enough_to_be_understood(name: str, message: str, node: str) -> None:
     result = invoke(app, "graph", "run", str(TAVERN / "graphs" / f"{name}.yaml"), "--json", "-m", message)
+    assert result.exit_code == 0, result.output
+    assert node in [each["name"] for each in json.loads(result.stdout)["nodes"]]
+
+
+@pytest.mark.parametrize(
+    ("message", "node"),
+    [
+        ("Put out the candles", "snuff"),
+        ("Bring me a beer, please", "serve"),
+        ("It is cold in here", "stoke"),
+        ("Put a log on the fire", "stoke"),
+        ("Clear the table", "tidy"),
+        ("Hello", "greet"),
+    ],
+)
+def test_whoever_follows_the_tutorial_adds_something_and_breaks_nothing(
+    message: str, node: str, tmp_path: Path
+) -> None:
+    tavern = Path(shutil.copytree(TAVERN, tmp_path / "tavern"))
+    tavern_tutorial.follow(tavern)
+    result = invoke(app, "graph", "run", str(tavern / "graphs" / "innkeeper.yaml"), "--json", "-m", message)
     assert result.exit_code == 0, result.output
     assert node in [each["name"] for each in json.loads(result.stdout)["nodes"]]
 
