@@ -121,8 +121,8 @@ def _source(schema: Schema) -> Iterator[str]:
     for first, last, text in schema.recovery:
         yield f"    {{{first}, {last},\n     {_text(text)}}},\n"
     yield "};\n\nconstexpr Brought brought[] = {\n"
-    for field, extension in schema.extensions:
-        yield f'    {{"{field}", "{extension}"}},\n'
+    for name, extension in schema.extensions:
+        yield f'    {{"{name}", "{extension}"}},\n'
     yield "};\n\n"
 
 

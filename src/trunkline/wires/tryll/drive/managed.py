@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import os
 import select
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from trunkline.base import jsontext
+from trunkline.base.own_python import module_command
 from trunkline.base.process import Child, StderrTail, spawn
 from trunkline.base.process_errors import SpawnError
 from trunkline.wires.tryll.errors import TryllError
@@ -42,7 +42,7 @@ _READ = 4096
 _END_SECONDS = 1.0
 
 #: An empty file takes the place of the user's own. Flags come before it, and so does a `--config` that follows it.
-_OWN = ("-m", "trunkline", "tryll", "serve", "--config", os.devnull)
+_OWN = ("tryll", "serve", "--config", os.devnull)
 
 
 class ManagedServer:
@@ -81,7 +81,7 @@ class ManagedServer:
         Raises:
             TryllError: 1001, it did not start; the message has its last words. 1003, it was not ready in time.
         """
-        command = [program] if isinstance(program, str) else list(program or (sys.executable, *_OWN))
+        command = [program] if isinstance(program, str) else list(program or module_command("trunkline", _OWN))
         command += ["--listen", f"[{host}]:{port}" if ":" in host else f"{host}:{port}", "--exit-with-stdin", "--json"]
         if ws:
             command += ["--ws", f"[{host}]:0" if ":" in host else f"{host}:0"]
