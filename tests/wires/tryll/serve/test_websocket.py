@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from websockets.asyncio.client import connect
 
 from tests.support.loop import until
 from tests.support.patience import PATIENCE_SECONDS
@@ -46,7 +47,23 @@ def only(server: BothServed) -> ServerConnection:
     return found
 
 
+def recorded() -> list[tuple[str, str]]:
+    """Who says what in the session that the reference shows. Its long lines are wrapped."""
+    page = (Path(__file__).parents[4] / "docs/reference/tryll.md").read_text(encoding="utf-8")
+    shown = page.split("recorded session", 1)[1].split("```text\n", 1)[1].split("```", 1)[0]
+    return [(line[0], line[2:]) for line in shown.replace("\n   ", "").splitlines()]
+
+
 # Sessions.
+
+
+async def test_the_session_in_the_reference_is_one_of_this_server(server: BothServed) -> None:
+    async with connect(f"{server.address}/?format=json", proxy=None) as socket, asyncio.timeout(PATIENCE_SECONDS):
+        for who, text in recorded():
+            if who == ">":
+                await socket.send(text)
+            else:
+                assert await socket.recv() == text
 
 
 async def test_a_session_is_the_same_as_over_tcp(server: BothServed) -> None:
