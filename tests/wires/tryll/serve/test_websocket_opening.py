@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,20 @@ from websockets.exceptions import InvalidStatus
 
 from tests.support.loop import until
 from tests.support.patience import PATIENCE_SECONDS
-from tests.support.tryll_websocket import OPENING, BothServed, both_served, websocket
+from tests.support.tryll_websocket import OPENING, BothServed, Socket, both_served, websocket
 from trunkline.wires.tryll import messages as m
+
+
+def _with(header: bytes) -> bytes:
+    """The request with one more header."""
+    return OPENING.replace(b"\r\n\r\n", b"\r\n" + header + b"\r\n\r\n") % b"json"
+
+
+def _opened(server: BothServed, headers: dict[str, str]) -> AbstractAsyncContextManager[Socket]:
+    """A WebSocket from a page with that origin, which has found the server by that name."""
+    others = {name: value for name, value in headers.items() if name != "Host"}
+    called = f"ws://{headers.get('Host', '127.0.0.1')}:{server.ws}"
+    return websocket(called, greeted=False, host="127.0.0.1", port=server.ws, additional_headers=others)
 
 
 @pytest.fixture
@@ -38,9 +51,7 @@ async def server(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterato
 async def test_engines_pages_of_this_machine_and_named_ones_are_let_in(
     server: BothServed, headers: dict[str, str]
 ) -> None:
-    async with websocket(
-        server.address, greeted=False, origin=headers.pop("Origin", None), additional_headers=headers
-    ) as ws:
+    async with _opened(server, headers) as ws:
         assert isinstance(await ws.hear(), m.SessionReady)
 
 
@@ -66,16 +77,17 @@ async def test_engines_pages_of_this_machine_and_named_ones_are_let_in(
 )  # fmt: skip
 async def test_pages_from_elsewhere_are_not(server: BothServed, headers: dict[str, str], told: str) -> None:
     with pytest.raises(InvalidStatus) as refused:
-        async with websocket(server.address, additional_headers=headers):
+        async with _opened(server, headers):
             pass
     assert refused.value.response.status_code == 403
     assert told in bytes(refused.value.response.body).decode()
     await until(lambda: not server.server.connections)
 
 
-async def test_a_form_that_nobody_knows_is_refused(server: BothServed) -> None:
+@pytest.mark.parametrize("query", ["format=xml", "format=", "format", "format=json&format=binary", "format=JSON"])
+async def test_a_form_that_nobody_knows_is_refused(server: BothServed, query: str) -> None:
     with pytest.raises(InvalidStatus) as refused:
-        async with websocket(f"{server.address}/?format=xml"):
+        async with websocket(f"{server.address}/?{query}"):
             pass
     assert refused.value.response.status_code == 400
     assert bytes(refused.value.response.body) == b"`format` is `json` or `binary`.\n"
@@ -86,22 +98,44 @@ async def test_a_form_that_nobody_knows_is_refused(server: BothServed) -> None:
     [
         (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"HTTP/1.1 426 "),
         (b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"HTTP/1.1 405 "),
-        (OPENING.replace(b": 13", b": 12") % b"json", b"HTTP/1.1 400 "),
+        (_with(b"Host: elsewhere"), b"HTTP/1.1 400 "),
         (b"GET /" + b"x" * 10_000, b"HTTP/1.1 414 "),
-        (b"\0\0\0\x10\n" * 9, b""),
+        (b"\0\0\0\x10\n" * 9, b"HTTP/1.1 400 "),
+        (_with(b"X: one\r\n two"), b"HTTP/1.1 400 "),
+        (_with(b"X: \x01"), b"HTTP/1.1 400 "),
+        (_with(b"X"), b"HTTP/1.1 400 "),
+        (_with(b"Content-Length: 3"), b"HTTP/1.1 400 "),
+        (_with(b"Transfer-Encoding: chunked"), b"HTTP/1.1 400 "),
+        (OPENING.replace(b"/?", "/ü?".encode()) % b"json", b"HTTP/1.1 400 "),
+        (OPENING.replace(b"HTTP/1.1", b"HTTP/2.0") % b"json", b"HTTP/1.1 400 "),
     ],
 )  # fmt: skip
 async def test_what_is_no_request_for_a_websocket_is_told_so(
     server: BothServed, request_bytes: bytes, answer: bytes
 ) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.ws)
-    writer.write(request_bytes)
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        heard = await reader.read()
+    heard = await _answer_to(server, request_bytes)
     assert heard.startswith(answer)
     assert b"SessionReady" not in heard
-    writer.transport.abort()
+    assert heard.endswith(b".\n")
     await server.works()
+
+
+@pytest.mark.parametrize("version", [b"8", b"12", b"0", b"99", b"", b"13, 8", b"13\r\nSec-WebSocket-Version: 8"])
+async def test_whoever_asks_for_another_version_is_told_which_there_is(server: BothServed, version: bytes) -> None:
+    heard = await _answer_to(server, OPENING.replace(b": 13", b": " + version) % b"json")
+    head, _, body = heard.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 426 ")
+    assert b"\r\nSec-WebSocket-Version: 13" in head
+    assert body == b"The version of the WebSocket is 13.\n"
+
+
+async def _answer_to(server: BothServed, request: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.ws)
+    writer.write(request)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        heard = await reader.read()
+    writer.transport.abort()
+    return heard
 
 
 @pytest.mark.parametrize("server", [{"token": "open sesame"}], indirect=True)

@@ -12,6 +12,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qs
 
+from websockets.exceptions import InvalidMessage
 from websockets.frames import CloseCode, Frame, Opcode
 from websockets.http11 import Request
 from websockets.protocol import OPEN
@@ -37,6 +38,8 @@ _CLOSE_CODES = {2001: CloseCode.GOING_AWAY, 5003: CloseCode.MESSAGE_TOO_BIG}
 _OTHER_KIND = b"a message of the other kind"
 
 _BEARER = "bearer "
+#: The only one that there is; whoever asks for another is told.
+_VERSION = "13"
 
 _u32 = Struct("<I").unpack_from
 _u16_pack = Struct(">BBH").pack
@@ -95,6 +98,8 @@ class WebSocketConnection(ServerConnection):
             elif isinstance(event, Request):
                 self._answer(event)
         if protocol.handshake_exc is not None:
+            if isinstance(protocol.handshake_exc, InvalidMessage):
+                self._not_understood()
             self._settle()
             self.end()
         elif self._is_open:
@@ -142,6 +147,8 @@ class WebSocketConnection(ServerConnection):
         self._held = 0
         problem = self._refusal(request)
         response = self._protocol.reject(*problem) if problem is not None else self._protocol.accept(request)
+        if response.status_code == HTTPStatus.UPGRADE_REQUIRED:
+            response.headers["Sec-WebSocket-Version"] = _VERSION
         self._protocol.send_response(response)
         super()._write(b"".join(self._protocol.data_to_send()))
         if response.status_code == HTTPStatus.SWITCHING_PROTOCOLS:
@@ -150,15 +157,25 @@ class WebSocketConnection(ServerConnection):
         else:
             self.end()
 
+    def _not_understood(self) -> None:
+        """Answer what cannot be read as a request."""
+        told = "A request for a WebSocket is HTTP/1.1, in ASCII, has each header on one line, and no body.\n"
+        super()._write(self._protocol.reject(HTTPStatus.BAD_REQUEST, told).serialize())
+
     def _refusal(self, request: Request) -> tuple[HTTPStatus, str] | None:
         headers = request.headers
+        if len(headers.get_all("Host")) > 1:
+            return HTTPStatus.BAD_REQUEST, "A request has one `Host`.\n"
         problem = self._allowed.problem(headers.get_all("Origin"), headers.get_all("Host"))
         if problem is not None:
             return HTTPStatus.FORBIDDEN, f"{problem}\n"
-        form = parse_qs(request.path.partition("?")[2]).get("format", ["binary"])[-1]
-        if form not in ("binary", "json"):
+        versions = headers.get_all("Sec-WebSocket-Version")
+        if versions and versions != [_VERSION]:
+            return HTTPStatus.UPGRADE_REQUIRED, f"The version of the WebSocket is {_VERSION}.\n"
+        forms = parse_qs(request.path.partition("?")[2], keep_blank_values=True).get("format", ["binary"])
+        if forms not in (["binary"], ["json"]):
             return HTTPStatus.BAD_REQUEST, "`format` is `json` or `binary`.\n"
-        self._form = "json" if form == "json" else "binary"
+        self._form = "json" if forms == ["json"] else "binary"
         given = headers.get_all("Authorization")
         if len(given) == 1 and given[0][: len(_BEARER)].lower() == _BEARER:
             self.bearer = given[0][len(_BEARER) :].strip()
