@@ -37,12 +37,27 @@ from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.drive import Tryll
 
 
+@pytest.mark.process
+@pytest.mark.parametrize("flag", ["--listen", "--ws", "--metrics"])
+async def test_an_address_that_is_taken_is_told_with_the_flag_that_named_it(tmp_path: Path, flag: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        addresses = {"--listen": "127.0.0.1:0"} | {flag: f"127.0.0.1:{taken.getsockname()[1]}"}
+        done = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "trunkline", "tryll", "serve", *(part for pair in addresses.items() for part in pair),
+            env=os.environ | {"TRUNKLINE_HOME": str(tmp_path)}, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            _, said = await done.communicate()
+    assert (done.returncode, f"Choose another address with `{flag} HOST:PORT`" in said.decode()) == (1, True), said
+
+
 def test_wrong_usage_is_told_without_a_traceback(tmp_path: Path) -> None:
     (tmp_path / "models.json").write_text("{")
     wrong = (
         (["--listen", "0.0.0.0:1"], 1, "Other machines can reach"),
         (["--listen", "0.0.0.0:1", "--public"], 1, "needs a token"),
         (["--listen", "nowhere"], 1, "is not an address"),
+        (["--metrics", "nowhere"], 1, "Say `--metrics HOST:PORT`"),
         (["--models-dir", str(tmp_path / "none")], 2, "does not exist"),
         (["--storage-root", str(tmp_path / "none")], 2, "does not exist"),
         (["--tls-key", str(tmp_path / "models.json")], 1, "goes with"),

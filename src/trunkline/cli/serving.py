@@ -33,15 +33,17 @@ _READ_BYTES = 4096
 _INPUT_ENDED = "Standard input has ended, and so does this program: it was started with `--exit-with-stdin`."
 
 
-def address(listen: str, *, public: bool = False, hint: str = "Add `--public` if they may.") -> tuple[str, int]:
-    """The host and the port in `HOST:PORT`.
+def address(
+    listen: str, *, public: bool = False, hint: str = "Add `--public` if they may.", flag: str = "--listen"
+) -> tuple[str, int]:
+    """The host and the port in `HOST:PORT`, which `flag` has said.
 
     Raises:
         ConfigError: it is none, or other machines can reach it and nobody said that they may.
     """
     found = listening(listen)
     if found is None:
-        raise ConfigError(f"`{listen}` is not an address.", hint="Say `--listen HOST:PORT`, such as 127.0.0.1:8080.")
+        raise ConfigError(f"`{listen}` is not an address.", hint=f"Say `{flag} HOST:PORT`, such as 127.0.0.1:8080.")
     admit(found[0], public=public, hint=hint)
     return found
 

@@ -208,7 +208,9 @@ def command(
         among = _agents(found, token)
         models = services.existing(found, "models_dir", directory=True)
         storage = services.existing(found, "storage_root", directory=True)
-        page = serving.address(found["metrics"], public=found["public"], hint=_METRICS) if found["metrics"] else None
+        page = None
+        if found["metrics"]:
+            page = serving.address(found["metrics"], public=found["public"], hint=_METRICS, flag="--metrics")
         redactor = opening.redactor(None, *([token] if token else []))
         log_options.begin(found["log_level"], found["log_file"], redactor, _LOGGERS)
         log_context.of_process["wire"] = "tryll"

@@ -15,7 +15,7 @@ from trunkline.base import jsontext, open_files, paths
 from trunkline.base.hosts import Hosts, is_loopback
 from trunkline.base.values import Value
 from trunkline.cli import serving
-from trunkline.core.starting import cannot_listen
+from trunkline.core.starting import another_address, cannot_listen
 
 if TYPE_CHECKING:
     import ssl
@@ -45,11 +45,11 @@ class ServerDoors(Value):
         Raises:
             ConfigError: that does not work.
         """
-        with _listening(self.host, self.port):
+        with _listening(self.host, self.port, "--listen"):
             tcp = await server.listen(self.host, self.port, self.tls)
         if self.websocket is None:
             return tcp, None
-        with _listening(*self.websocket):
+        with _listening(*self.websocket, "--ws"):
             return tcp, await server.listen_websocket(*self.websocket, self.tls, origins=self.origins)
 
     def told(self, tcp: tuple[str, int], websocket: tuple[str, int] | None) -> str:
@@ -143,8 +143,7 @@ async def _listen(pages: StatusPages, host: str, port: int, tls: ssl.SSLContext 
     try:
         return await pages.listen(host, port, tls)
     except OSError as error:
-        hint = "Choose another address with `--metrics HOST:PORT`, or port 0 for any that is free."
-        raise cannot_listen(host, port, error, hint) from None
+        raise cannot_listen(host, port, error, another_address("--metrics")) from None
 
 
 def _tell_ready(
@@ -170,12 +169,12 @@ def _tell_ready(
 
 
 @contextmanager
-def _listening(host: str, port: int) -> Iterator[None]:
+def _listening(host: str, port: int, flag: str) -> Iterator[None]:
     """Tell of a failure to listen there as everywhere."""
     try:
         yield
     except OSError as error:
-        raise cannot_listen(host, port, error) from None
+        raise cannot_listen(host, port, error, another_address(flag)) from None
 
 
 def _joined(host: str, port: int) -> str:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from trunkline.base.extras import adding, missing
 from trunkline.core.faults import ConfigError
 
-ANOTHER_ADDRESS = "Choose another address with `--listen HOST:PORT`, or port 0 for any that is free."
+
+def another_address(flag: str) -> str:
+    """What to do about an address that cannot be had, which `flag` has said."""
+    return f"Choose another address with `{flag} HOST:PORT`, or port 0 for any that is free."
+
+
+ANOTHER_ADDRESS = another_address("--listen")
 
 
 def cannot_listen(host: str, port: int, error: OSError, hint: str = ANOTHER_ADDRESS) -> ConfigError:
