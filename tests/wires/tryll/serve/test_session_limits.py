@@ -19,6 +19,9 @@ async def test_a_client_too_many_is_told_so_and_closed_and_one_that_leaves_makes
                 assert refused.code == 2001
                 assert "at most 1 connections" in refused.message
                 assert await second.hear() is None
+                # Its connection is still there, and it is nobody's session.
+                assert len(server.server.connections) == 2
+                assert server.server.health(0).sessions == 1
             # The refused one took nobody's place, and neither does it now that it is gone.
             assert server.server.clients == 1
             first.say(m.SendMessageRequest(3, await first.agent(), "still here"))

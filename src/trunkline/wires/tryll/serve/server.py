@@ -85,6 +85,8 @@ class TryllServer:
         """None unless somebody asks for them."""
         self.clients = self.accepted = self.tokens = 0
         """Those who are let in, all who ever connected, and the tokens that were generated for them."""
+        self._turned_away: set[ServerConnection] = set()
+        """Those that there was no room for, until they have gone."""
         self.log = session_log(self.loop)
         """None unless somebody reads it."""
         self.tracer = tracing.tracer
@@ -194,7 +196,7 @@ class TryllServer:
             request_id,
             "stopping" if self.stopping else "ready",
             int((self.loop.time() - self._began) * 1000),
-            len(self.connections),
+            len(self.connections) - len(self._turned_away),
             self.agents,
             len(self.turns),
             sum(not turn.begun for turn in self.turns),
@@ -218,6 +220,7 @@ class TryllServer:
         most = self.settings.max_clients
         if most and self.clients >= most:
             self.refused("clients")
+            self._turned_away.add(connection)
             return False
         connection.admitted = True
         self.clients += 1
@@ -246,6 +249,7 @@ class TryllServer:
     def left(self, connection: ServerConnection) -> None:
         """There is one less."""
         self.connections.discard(connection)
+        self._turned_away.discard(connection)
         self.clients -= connection.admitted
         if self.log is not None:
             self.log.left(connection)
