@@ -206,7 +206,7 @@ def test_without_a_voice_a_file_of_sound_stays_as_it_was_and_the_reason_is_told(
 def test_a_graph_is_talked_to_in_the_terminal_of_chat(file: str) -> None:
     Path(file).write_text(SLOW)
     with ChatTerminal(file, command=("graph", "run")) as terminal:
-        terminal.sees("npc.yaml", "The model is a mock: it repeats what you say.")
+        terminal.sees("The model is a mock: it repeats what you say.")
         terminal.say("word " * 100)
         terminal.sees("You said: word word")
         terminal.type(CTRL_C)

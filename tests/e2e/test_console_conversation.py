@@ -70,6 +70,9 @@ async def test_the_keys_approve_once_and_for_good(browser: Browser, tmp_path: Pa
         for count, key in enumerate("aA", 1):
             await say(page, "write")
             await expect(page.locator("#questions > li")).to_contain_text("a.txt")
+            # Keys are for what one has seen.
+            await expect(page.locator(".tool-card")).to_have_count(count)
+            await expect(page.locator(".tool-card").last).to_be_in_viewport()
             await page.locator("#events").focus()
             await page.keyboard.press(key)
             await expect(page.locator(".row.end")).to_have_count(count)

@@ -132,10 +132,12 @@ def _local(file: str, engine: str | None, models_dir: str | None) -> Agent:
     from trunkline.agents.graph.conversation import GraphConversation, GraphFileAgent
     from trunkline.wires.tryll.errors import described
 
+    watch = GraphWatch.begun(file)
+
     class WatchedGraph(GraphFileAgent):
         async def open(self, request: OpenRequest) -> GraphConversation:
             conversation = await super().open(request)
-            conversation.when_closed(watching(file, self.take, request.announce).cancel)
+            conversation.when_closed(watching(watch, self.take, request.announce).cancel)
             return conversation
 
         def take(self, changed: GraphFile) -> None:
@@ -148,10 +150,12 @@ def _remote(file: str, address: str, model: str | None) -> Agent:
     from trunkline.agents.external.tryll import TryllAgent, TryllConversation
     from trunkline.cli.tryll_chat import TOKEN_VARIABLE, load_graph
 
+    watch = GraphWatch.begun(file)
+
     class WatchedServer(TryllAgent):
         async def open(self, request: OpenRequest) -> TryllConversation:
             conversation = await super().open(request)
-            conversation.when_closed(watching(file, conversation.renew, request.announce).cancel)
+            conversation.when_closed(watching(watch, conversation.renew, request.announce).cancel)
             return conversation
 
     found = TryllAgent.parse(address)
@@ -178,6 +182,13 @@ class GraphWatch:
         self._watched: dict[str, Any] = {}
         self._follow(())
 
+    @classmethod
+    def begun(cls, file: str) -> GraphWatch:
+        """One that knows all of its files. Whoever reads the graph after this misses no change."""
+        watch = cls(file)
+        watch.examine()
+        return watch
+
     def look(self) -> bool:
         """Whether one of them has changed."""
         # All of them: each is to know what it was at the last look.
@@ -200,17 +211,15 @@ class GraphWatch:
 
 
 def watching(
-    file: str, take: Callable[[GraphFile], None], announce: Callable[[Event], None] | None
+    watch: GraphWatch, take: Callable[[GraphFile], None], announce: Callable[[Event], None] | None
 ) -> asyncio.Task[None]:
     """Follow a graph's file until it is cancelled: whatever it becomes is taken, if it is sound."""
-    watch = GraphWatch(file)
 
     def tell(text: str) -> None:
         if announce is not None:
             announce(Notice(text))
 
     async def follow() -> None:
-        await asyncio.to_thread(watch.examine)
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             if not watch.look():
@@ -220,7 +229,7 @@ def watching(
                 tell(problem)
             if report.graph is not None:
                 take(report.graph)
-                tell(f"`{file}` has changed: the next message is for the new graph.")
+                tell(f"`{watch.file}` has changed: the next message is for the new graph.")
             else:
                 tell("The last good graph goes on.")
 

@@ -7,6 +7,9 @@ import { el } from "./dom.js";
 
 /** The longest reason that the exchange takes. */
 const LONGEST_REASON = 10_000;
+/** How often the row of a question is looked for before an answer, and how long after each other. */
+const MOST_TRIES = 20;
+const PAUSE_MS = 150;
 
 /** The questions of a session. `show(block)` brings a call into the window, `isSeen(block)` says whether it is there;
  * `tell(text)` says something to the reader; without `mayDecide` they are only listed. */
@@ -31,7 +34,11 @@ export function questions({ session, mayDecide, show, isSeen, tell }) {
 
   async function decide(block, body) {
     try {
-      if (!idOf(block)) await refresh();
+      // Rows are behind what is shown: a question that is still in the list has one soon.
+      for (let tries = 0; !idOf(block) && tries < MOST_TRIES && (tries === 0 || rows.has(block)); tries += 1) {
+        if (tries) await new Promise((done) => setTimeout(done, PAUSE_MS));
+        await refresh();
+      }
       const id = idOf(block);
       if (!id) return tell("This call no longer needs an answer.");
       decided.add(block);
