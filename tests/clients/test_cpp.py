@@ -126,6 +126,8 @@ async def test_a_lost_connection_is_tried_again_and_the_game_makes_its_agents_an
         assert [each.game_name for each in configured] == ["kept"] * 4
         assert [each.protocol_version for each in configured] == [2] * 4
         stub.answers[m.ConfigureSessionRequest] = lambda peer, asked: [HANG_UP]
+        # Not before the client has seen that it has its last session.
+        await stub.until_asked(m.HealthRequest)
         await stub.stop()
         assert await running == ["3"]
 

@@ -323,7 +323,8 @@ int lost(const char *port, int times) {
   CHECK(losses == times);
   std::printf("%d\n", losses);
   std::fflush(stdout);
-  // Now it is gone for good.
+  // Tells the server that it may go, for good.
+  client.health();
   while (!over) client.wait(0.05);
   CHECK(client.connection() == tryll::Connection::Idle);
   CHECK(CODE(client.health()) == tryll::Code::ConnectionFailed);

@@ -420,7 +420,8 @@ namespace Trunkline.Tryll.Tests
             }
             Check(losses == times);
             Console.WriteLine(losses);
-            // Now it is gone for good.
+            // Tells the server that it may go, for good.
+            client.Health();
             while (!over)
                 client.Wait(0.05);
             Check(client.Connection == Connection.Idle);
