@@ -13,8 +13,8 @@ import click
 
 from trunkline.base.printable import printable_line
 from trunkline.cli.graph_export import command as export_command
+from trunkline.cli.graph_options import complete_graph
 from trunkline.cli.graph_run import command as run_command
-from trunkline.cli.graph_run import complete_graph
 from trunkline.cli.graph_test import command as test_command
 from trunkline.cli.graph_watch import command as watch_command
 from trunkline.cli.trace import refuse_to_replace

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trunkline.base.printable import printable_line
-from trunkline.cli.graph_run import complete_graph
+from trunkline.cli.graph_options import complete_graph
 from trunkline.cli.trace import refuse_to_replace
 from trunkline.core.faults import Fault
 

@@ -9,26 +9,13 @@ import sys
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from trunkline.base.printable import printable_line
 from trunkline.cli import chat, chat_options
 from trunkline.cli.chat_session import ChatOptions
+from trunkline.cli.graph_options import ENGINES, complete_graph, naming_models
 from trunkline.cli.trace import refuse_to_replace
-from trunkline.cli.value_completion import models
 from trunkline.core.faults import Fault
-from trunkline.models.catalog_entry import LLM
-
-ENGINES = ("mock", "local")
-
-
-def complete_graph(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The graphs that come along, and files."""
-    from trunkline.agents.graph import bundled
-
-    names = [CompletionItem(name) for name in bundled.names() if name.startswith(incomplete)]
-    # The file first: bash forgets what it heard before a file.
-    return [CompletionItem(incomplete, type="file"), *names]
 
 
 @click.command("run", short_help="Talk to a graph, without a server.")
@@ -41,18 +28,7 @@ def complete_graph(context: click.Context, parameter: click.Parameter, incomplet
     show_default=True,
     help="`mock` needs no model and repeats the message; `local` runs real models, downloaded on first use.",
 )
-@click.option(
-    "--model",
-    metavar="NAME",
-    help="The model for nodes that name none (default: the file's).",
-    shell_complete=models(LLM, "mock"),
-)
-@click.option(
-    "--models-dir",
-    metavar="DIR",
-    type=click.Path(exists=True, file_okay=False),
-    help="A folder with a `models.json`, or with GGUF files: more models that the graph may name.",
-)
+@naming_models
 @chat_options.keeping
 @chat_options.approving
 @chat_options.tracing_unless

@@ -16,10 +16,8 @@ import click
 
 from trunkline.base.nearest import suggestion
 from trunkline.base.printable import printable_line
-from trunkline.cli.graph_run import complete_graph
-from trunkline.cli.value_completion import models
+from trunkline.cli.graph_options import complete_graph, naming_models
 from trunkline.core.faults import Fault
-from trunkline.models.catalog_entry import LLM
 
 if TYPE_CHECKING:
     from trunkline.agents.graph.trying import Failure, TriedTest, TurnResult
@@ -37,18 +35,7 @@ _COLOURS = {"passed": "green", "failed": "red", "skipped": "yellow", "problem": 
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(), shell_complete=complete_graph)
 @click.option("--only", metavar="NAME", multiple=True, help="Only the test of this name; may be given several times.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option(
-    "--model",
-    metavar="NAME",
-    help="The model for nodes that name none (default: the file's); with `mock`, no node needs one.",
-    shell_complete=models(LLM, "mock"),
-)
-@click.option(
-    "--models-dir",
-    metavar="DIR",
-    type=click.Path(exists=True, file_okay=False),
-    help="A folder with a `models.json`, or with GGUF files: more models that the graph may name.",
-)
+@naming_models
 @click.option(
     "--seed", metavar="N", type=click.IntRange(0, (1 << 32) - 1), help="The seed of all nodes, in place of the file's."
 )

@@ -17,13 +17,11 @@ import click
 from trunkline.base.printable import printable_line
 from trunkline.cli import chat, chat_options
 from trunkline.cli.chat_session import ChatOptions
-from trunkline.cli.graph_run import ENGINES, complete_graph
+from trunkline.cli.graph_options import ENGINES, complete_graph, naming_models
 from trunkline.cli.graph_test import ProgressLines, spoken, summary, told
-from trunkline.cli.value_completion import models
 from trunkline.core.agent import OpenRequest
 from trunkline.core.events import Event, Notice
 from trunkline.core.faults import Fault
-from trunkline.models.catalog_entry import LLM
 
 if TYPE_CHECKING:
     from trunkline.agents.graph.yaml_check import GraphReport
@@ -55,18 +53,7 @@ MOST_PROBLEMS = 10
     type=click.Choice(ENGINES),
     help="`mock` needs no model and repeats the message (default, but for tests); `local` runs real models.",
 )
-@click.option(
-    "--model",
-    metavar="NAME",
-    help="The model for nodes that name none (default: the file's).",
-    shell_complete=models(LLM, "mock"),
-)
-@click.option(
-    "--models-dir",
-    metavar="DIR",
-    type=click.Path(exists=True, file_okay=False),
-    help="A folder with a `models.json`, or with GGUF files: more models that the graph may name.",
-)
+@naming_models
 @chat_options.approving
 @click.option("--trace/--no-trace", default=True, show_default=True, help="Show the path of each turn.")
 def command(

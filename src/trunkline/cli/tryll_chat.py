@@ -15,7 +15,7 @@ from trunkline.agents.external.tryll import TryllAgent
 from trunkline.base.printable import printable_line
 from trunkline.cli import chat, chat_options
 from trunkline.cli.chat_session import ChatOptions
-from trunkline.cli.graph_run import complete_graph
+from trunkline.cli.graph_options import complete_graph
 from trunkline.cli.tryll import DEFAULT_LISTEN
 from trunkline.cli.value_completion import models
 from trunkline.core.faults import ConfigError, Fault
