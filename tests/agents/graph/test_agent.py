@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import pytest
@@ -200,9 +200,12 @@ class Endless(MockLanguage):
     def __init__(self, *, silent: bool = False) -> None:
         super().__init__()
         self.silent = silent
+        self.begun: Callable[[], object] = lambda: None
+        """Is called when it has begun to answer."""
         self.stopped = 0
 
     async def generate(self, *args: Any, **options: Any) -> AsyncGenerator[str, None]:
+        self.begun()
         try:
             if self.silent:
                 await asyncio.Event().wait()
@@ -220,7 +223,7 @@ class Endless(MockLanguage):
 async def test_a_turn_that_is_cancelled_ends_so_and_the_agent_lives_on(params: Any, silent: bool) -> None:
     engine = Endless(silent=silent)
     made = await agent(graph(a=params), with_engine(engine), diagnostics=True)
-    asyncio.get_running_loop().call_later(0.01, made.cancel)
+    engine.begun = lambda: asyncio.get_running_loop().call_later(0.01, made.cancel)
     async with asyncio.timeout(PATIENCE_SECONDS):
         events = await take(made, "sing")
     assert end(events).status == TurnStatus.CANCELLED
@@ -231,7 +234,6 @@ async def test_a_turn_that_is_cancelled_ends_so_and_the_agent_lives_on(params: A
     assert task is not None
     assert not task.cancelling()
     engine.silent = False
-    asyncio.get_running_loop().call_later(0.01, made.cancel)
     assert end(await take(made, "sing")).status == TurnStatus.CANCELLED
 
 

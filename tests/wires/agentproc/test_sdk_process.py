@@ -18,8 +18,13 @@ from tests.support.patience import PATIENCE_SECONDS
 pytestmark = pytest.mark.process
 
 PROGRAM = """
-import asyncio, os, subprocess, sys, threading, time
+import asyncio, os, signal, subprocess, sys, threading, time
 from trunkline.wires.agentproc.sdk import Turn, agent
+
+def wait():
+    # In pieces: a signal right before a system call that waits is heard when that is over.
+    while True:
+        time.sleep(0.01)
 
 def handle(turn: Turn):
     print("printed")
@@ -29,13 +34,13 @@ def handle(turn: Turn):
     try:
         turn.partial("said")
         if turn.message == "wait":
-            time.sleep(600)
+            wait()
     finally:
         print("in order")
     if turn.message == "deaf":
         while True:
             try:
-                time.sleep(600)
+                wait()
             except BaseException:
                 pass
     def flood():
@@ -46,7 +51,16 @@ def handle(turn: Turn):
     return str(turn.ask("Write")) if turn.message == "ask" else "reply"
 
 async def handle_async(turn: Turn):
+    def elsewhere():
+        for _ in range(500):
+            with open(f"/proc/self/task/{os.getpid()}/wchan") as place:
+                if "poll" in place.read():
+                    break
+            time.sleep(0.01)
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
     turn.partial("said")
+    if turn.message == "elsewhere":
+        threading.Thread(target=elsewhere).start()
     try:
         await asyncio.sleep(600)
     finally:
@@ -106,6 +120,11 @@ def test_a_signal_cancels_an_async_handler(program: list[str]) -> None:
         out, err = process.communicate(timeout=PATIENCE_SECONDS)
         assert process.returncode == 143
     assert (out, err) == (b"", b"in order\n")
+
+
+def test_a_signal_that_the_system_hands_to_another_thread_cancels_an_async_handler(program: list[str]) -> None:
+    with running([*program, "async"], "elsewhere") as process:
+        assert process.wait(PATIENCE_SECONDS) == 143
 
 
 def test_a_handler_that_takes_no_notice_of_a_signal_does_not_live_on(program: list[str]) -> None:

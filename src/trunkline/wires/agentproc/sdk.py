@@ -29,9 +29,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from typing import Any, NoReturn, cast
 
 from trunkline.base.claim import claim
+from trunkline.base.signals import waking
 from trunkline.base.writing import EXIT_BROKEN_PIPE
 from trunkline.core.faults import LocalProtocolError, RemoteProtocolError
 from trunkline.wires.agentproc import codec, sdk_pipes, serve_input
@@ -45,6 +47,9 @@ __all__ = ["AgentError", "AgentProcess", "Attachment", "Turn", "agent", "local_p
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+
+#: Each is a byte.
+_SIGNALS_AT_ONCE = 64
 
 APOLOGY = "The agent failed. Its log says why."
 BY_HAND = """This is an agent for a chat bridge, which starts it with the message in `AGENT_MESSAGE`. To try it:
@@ -255,8 +260,11 @@ def _completed(reply: Awaitable[Reply], signals: Signals | None) -> Reply:
     async def handle() -> Reply:
         return await reply
 
-    with asyncio.Runner() as runner:
+    with waking() if signals is not None else nullcontext() as signalled, asyncio.Runner() as runner:
         loop = runner.get_loop()
+        if signalled is not None:
+            # Else a signal that comes right before the loop begins to wait is not heard until something else happens.
+            loop.add_reader(signalled, os.read, signalled, _SIGNALS_AT_ONCE)
         task = loop.create_task(handle(), name="the handler")
 
         def cancel(code: int) -> None:

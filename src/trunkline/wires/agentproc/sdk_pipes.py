@@ -74,7 +74,11 @@ class Input:
 
 
 class Signals:
-    """What becomes of signals. The first raises `SystemExit`, or does what `end` says; the second is the end."""
+    """What becomes of signals. The first raises `SystemExit`, or does what `end` says; the second is the end.
+
+    Python hears of a signal between two instructions: one that comes right before a system call that waits is heard
+    when that is over. So a handler that waits for long should do it in pieces; a bridge that is not heard kills.
+    """
 
     def __init__(self) -> None:
         self.end: Callable[[int], None] = _leave
