@@ -40,3 +40,27 @@ async def test_what_has_begun_and_whose_row_does_not_say_so_is_not_answered_agai
         await late_messages.take_in(messages, live)
         await life.rest(live)
         assert agent.heard == ["say one"]
+
+
+async def test_what_was_kept_behind_the_owners_back_is_answered_at_once_when_it_is_said_again(tmp_path: Path) -> None:
+    agent = CommandedAgent()
+    async with World(tmp_path, agent=agent).living() as life:
+        live, messages = await life.open(), life.switchboard.messages
+        late = UserMessage("say late", id="m1", sender="bob")
+        kept = await messages.take(live.id, late, live.session.shown)
+        await life.switchboard.submit(live, late)
+        # The node that kept it finds out that the session is not its own, and does not accept it.
+        await messages.forget(kept.number)
+        await life.rest(live)
+        assert agent.heard == ["say late"]
+        await life.switchboard.submit(live, late)
+        await life.rest(live)
+        assert agent.heard == ["say late"]
+
+
+async def test_what_is_not_accepted_may_be_said_again_as_if_for_the_first_time(tmp_path: Path) -> None:
+    async with World(tmp_path, agent=CommandedAgent()).living() as life:
+        live, messages = await life.open(), life.switchboard.messages
+        kept = await messages.take(live.id, UserMessage("say one", id="m1"), 0)
+        await messages.forget(kept.number)
+        assert await messages.find(live.id, "m1") is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from trunkline.core.events import UserMessage
 from trunkline.core.faults import Fault, SessionNotFound
 from trunkline.core.keeper import When
+from trunkline.exchange.late_messages import take_in_now
 from trunkline.exchange.live_session import LiveSession
 from trunkline.exchange.messages import Messages
 from trunkline.store.database import Conflict
@@ -31,6 +32,9 @@ async def accept(messages: Messages, live: LiveSession, message: UserMessage, wh
             kept = await messages.take(live.id, message, live.session.shown)
         except (Conflict, Fault) as error:
             if message.id and not live.row.passing and (known := await live.known(message.id)) is not None:
+                if isinstance(error, Conflict):
+                    # Perhaps by another node, when the session was ours already: then nobody has answered it.
+                    await take_in_now(messages, live)
                 return known.turn or 0
             gone = SessionNotFound(f"The session `{live.id[:SHOWN_CHARS]}` no longer exists.")
             raise (error if isinstance(error, Fault) else gone) from None

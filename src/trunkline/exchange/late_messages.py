@@ -39,20 +39,29 @@ async def take_in(messages: Messages, live: LiveSession) -> None:
     Raises:
         DatabaseGone: nobody knows now.
     """
-    session = live.session
     async with live.sending:
-        # From here on the rows of what has begun say so, and nothing is added to the queue.
-        await live.written()
-        open_ids = {turn.message.id for turn in session.state.open_turns.values()}
-        late = [each for each in await messages.waiting(live.id) if not _is_known(live, each, open_ids)]
-        if not late:
-            return
-        session.flush()
-        items = session.read(min(each.seq for each in late), session.shown)
-        begun = {message.id for _, message in await asyncio.to_thread(begun_in, list(items), late)}
-        for each in late:
-            if each.message.id not in begun and not session.is_closing and session.status is not State.CLOSED:
-                await messages.placed(each.number, session.submit(each.message))
+        await take_in_now(messages, live)
+
+
+async def take_in_now(messages: Messages, live: LiveSession) -> None:
+    """The same, for who holds `live.sending`: nothing else is added to the queue.
+
+    Raises:
+        DatabaseGone: nobody knows now.
+    """
+    session = live.session
+    # From here on the rows of what has begun say so.
+    await live.written()
+    open_ids = {turn.message.id for turn in session.state.open_turns.values()}
+    late = [each for each in await messages.waiting(live.id) if not _is_known(live, each, open_ids)]
+    if not late:
+        return
+    session.flush()
+    items = session.read(min(each.seq for each in late), session.shown)
+    begun = {message.id for _, message in await asyncio.to_thread(begun_in, list(items), late)}
+    for each in late:
+        if each.message.id not in begun and not session.is_closing and session.status is not State.CLOSED:
+            await messages.placed(each.number, session.submit(each.message))
 
 
 def _is_known(live: LiveSession, queued: QueuedMessage, open_ids: set[str | None]) -> bool:

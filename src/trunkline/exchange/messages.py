@@ -107,8 +107,10 @@ class Messages:
         await self._database.write(write)
 
     async def forget(self, number: int) -> None:
-        """It was not accepted after all: sending it again counts as the first time."""
-        await self._database.write(lambda tx: tx.execute("DELETE FROM message WHERE number = ?", (number,)))
+        """It was not accepted after all, unless its session has a turn for it: sending it again counts as the first
+        time. It may have been taken in by another node, which has the session now."""
+        sql = "DELETE FROM message WHERE number = ? AND turn IS NULL AND state = 'queued'"
+        await self._database.write(lambda tx: tx.execute(sql, (number,)))
 
     async def waiting(self, session: str) -> list[QueuedMessage]:
         """The messages that were accepted but not started, in order."""

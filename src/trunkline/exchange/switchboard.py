@@ -121,12 +121,9 @@ class Switchboard:
 
     async def take_over(self) -> None:
         """Wake the sessions in which something is pending and that no living node has."""
-        messages, asked = set(await self.messages.sessions_waiting()), set(await self.approvals.sessions_waiting())
-        waiting = asked | messages
+        waiting = await self.take_in_late()
         waiting |= {id for id, _ in await self._tallies.uncounted()}
         ours = {live.id for live in self.at_work if not live.is_followed}
-        await late_messages.take_in_all(self.messages, [live for live in self.at_work if live.id in messages & ours])
-        late_messages.ask_again(live for live in self.at_work if live.id in ours - asked)
         for id in await self._places.free(set(await self.session_rows.passing()) - ours):
             with suppress(Fault, OSError):
                 await self.remove(id)
@@ -135,6 +132,15 @@ class Switchboard:
         await self.abandon(live for id in free if (live := self._live.get(id)) is not None and live.is_followed)
         self._waking.begin(free)
         self.indexing.look(again=True)
+
+    async def take_in_late(self) -> set[str]:
+        """Have our sessions answer, and ask, what other nodes have kept or closed behind their backs. Gives the
+        sessions in which something is pending, whosever they are."""
+        messages, asked = set(await self.messages.sessions_waiting()), set(await self.approvals.sessions_waiting())
+        ours = [live for live in self.at_work if not live.is_followed]
+        await late_messages.take_in_all(self.messages, [live for live in ours if live.id in messages])
+        late_messages.ask_again(live for live in ours if live.id not in asked)
+        return messages | asked
 
     async def abandon(self, lives: Iterable[LiveSession] | None = None) -> None:
         """Let go of these, or all, at once: they are other nodes' now. Clients are told to come back."""

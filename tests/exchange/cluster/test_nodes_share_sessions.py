@@ -13,6 +13,7 @@ from trunkline.core.agent import Approve
 from trunkline.core.events import ToolRequested, UserMessage
 from trunkline.core.faults import SessionNotFound, StoreUnavailable
 from trunkline.exchange.acts import Acts
+from trunkline.exchange.cluster import joining
 from trunkline.exchange.cluster.places import SessionPlaces
 from trunkline.exchange.forking import fork
 from trunkline.exchange.live_session import LiveSession
@@ -147,6 +148,20 @@ async def test_a_question_whose_row_was_closed_by_a_node_that_lost_the_session_c
         await a.switchboard.take_over()
         await a.switchboard.written()
         assert await b.switchboard.approvals.found("pending") == []
+
+
+async def test_what_another_node_kept_for_a_session_that_it_had_lost_is_answered_soon(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joining, "LOOK_SECONDS", 0.05)
+    # Not only when a node has died, which is looked for less often.
+    monkeypatch.setattr(joining, "LOOKS", 10**6)
+    async with world.node("a") as a:
+        live = await a.switchboard.open("helper", "s1")
+        await a.switchboard.submit(live, UserMessage("say one"))
+        await said(live)
+        await a.switchboard.messages.take("s1", UserMessage("say two", id="late"), live.session.shown)
+        assert words(await said(live, ends=2)) == "onetwo"
 
 
 async def test_a_node_that_cannot_wake_a_session_closes_no_question_of_its_owner(

@@ -18,7 +18,8 @@ from trunkline.store.database import DatabaseError
 
 logger = logging.getLogger(__name__)
 
-#: How often is looked for what the others have used.
+#: How often is looked for what the others have used, and what they kept for sessions that are ours: whoever was told
+#: that it was taken in waits for the answer.
 LOOK_SECONDS = 5.0
 #: How many looks later sessions that nobody has are looked for although no node is known to have died: each look asks
 #: about every session with a turn in progress.
@@ -89,3 +90,5 @@ class _Watch:
         if self._looks < 0 and self._cluster.nodes.is_held and not self._cluster.me.draining:
             await self._board.take_over()
             self._looks = LOOKS
+        else:
+            await self._board.take_in_late()
