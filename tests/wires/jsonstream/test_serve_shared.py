@@ -69,11 +69,31 @@ class Shared:
         self.session.flush()
 
 
+class FarLog(MemoryLog):
+    """One whose records are kept, and so shown, only when it is `reached`."""
+
+    shows_kept = True
+
+    def __init__(self, session: str) -> None:
+        super().__init__(session)
+        self.reached = asyncio.Event()
+        self.reached.set()
+
+    async def sync(self) -> None:
+        await self.reached.wait()
+
+    async def __aenter__(self) -> None:
+        """It is reached at the end of the block at the latest."""
+
+    async def __aexit__(self, *failed: object) -> None:
+        self.reached.set()
+
+
 @asynccontextmanager
-async def shared() -> AsyncIterator[Shared]:
-    fake = FakeAgent()
+async def shared(log: MemoryLog | None = None) -> AsyncIterator[Shared]:
+    fake, log = FakeAgent(), log or MemoryLog("s1")
     fake.steer = lambda message: True  # type: ignore[attr-defined]  # what conversations have that can be steered
-    session = await Session.open(fake, MemoryLog("s1"), Policy())
+    session = await Session.open(fake, log, Policy())
     try:
         yield Shared(fake, session)
     finally:
@@ -119,6 +139,53 @@ async def test_one_that_comes_after_the_end_hears_all_of_it() -> None:
         host, again = it.comes()
         await say(again, "m1")
         assert heard(host, "m1") == ["info", "stream_start", "One ", "two.", "stream_end"]
+
+
+@pytest.mark.parametrize("kept_first", [False, True])
+async def test_one_that_comes_after_an_end_that_is_not_kept_yet_hears_all_of_it_once(kept_first: bool) -> None:
+    log = FarLog("s1")
+    async with shared(log) as it, log:
+        _, first = it.comes()
+        await say(first, "m1")
+        await until(lambda: it.fake.busy)
+        it.goes(first)
+        log.reached.clear()
+        it.fake.say(TextDelta("One."), DONE)
+        await until(lambda: not it.session.state.open_turns)
+        host, again = it.comes()
+        if kept_first:
+            log.reached.set()
+            await it.session.settled()
+        await say(again, "m1")
+        log.reached.set()
+        await it.session.settled()
+        lines = [line for line in host.take() if line["type"] != "info"]
+        assert [line.get("text") or line["type"] for line in lines] == [
+            "ready",
+            "stream_start",
+            "One.",
+            "stream_end",
+        ]
+
+
+@pytest.mark.parametrize("kept_first", [False, True])
+async def test_so_does_one_that_comes_before_any_of_it_is_kept(kept_first: bool) -> None:
+    log = FarLog("s1")
+    async with shared(log) as it, log:
+        _, first = it.comes()
+        log.reached.clear()
+        await say(first, "m1")
+        it.goes(first)
+        it.session.stop()
+        await until(lambda: not it.session.state.open_turns)
+        host, again = it.comes()
+        if kept_first:
+            log.reached.set()
+            await it.session.settled()
+        await say(again, "m1")
+        log.reached.set()
+        await it.session.settled()
+        assert [each for each in heard(host, "m1") if each != "info"] == ["stream_start", "stream_end"]
 
 
 async def test_one_whose_message_still_waits_hears_nothing_of_the_answer_before_it() -> None:

@@ -247,14 +247,16 @@ class JsonStreamServer:
         await self._output.drain()
 
     def show(self, envelopes: Sequence[Envelope]) -> None:
-        """Some events of the session."""
-        write = self._output.write
+        """Some events of the session. The rest of a turn that began before the host came is not for it."""
+        write, msg_ids = self._output.write, self._msg_ids
         for envelope in envelopes:
-            event = envelope.event
+            event, turn = envelope.event, envelope.turn
+            if turn and turn not in msg_ids and type(event) is not core.TurnStarted:
+                continue
             if type(event) is core.TextDelta:
-                write(codec.text_line("text_delta", event.text, self._msg_ids.get(envelope.turn, "")))
+                write(codec.text_line("text_delta", event.text, msg_ids.get(turn, "")))
             else:
-                self._show(envelope.turn, event)
+                self._show(turn, event)
         self._output.flush()
 
     def _show(self, turn: int, event: core.Event) -> None:

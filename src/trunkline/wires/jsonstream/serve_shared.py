@@ -79,6 +79,8 @@ class SharedJsonStreamServer(JsonStreamServer):
         self._came_after = session.turn - 1 if session.turn in session.state.open_turns else session.state.turns
         """The last turn that was over when the host came. It is shown those after it, also the one under way."""
         self._came_at = session.shown
+        """What it is shown comes after that. Where events are shown when they are kept, that may be all of a turn that
+        is over."""
 
     def _join(self) -> None:
         """It is shown what happens by whoever shares the session."""
@@ -167,7 +169,7 @@ class SharedJsonStreamServer(JsonStreamServer):
             if begun.seq <= self._came_at:
                 self._tell_joined(begun.turn, msg_id)
             return
-        if begun.turn > self._came_after:
+        if begun.turn > self._came_after or begun.seq > self._came_at:
             # It was shown, or will be.
             return
         self._own_messages.add(msg_id)
@@ -201,9 +203,6 @@ class SharedJsonStreamServer(JsonStreamServer):
         if isinstance(event, core.TurnStarted):
             if turn not in self._msg_ids:
                 self._show_start(turn, event.message)
-            return
-        if turn and turn not in self._msg_ids:
-            # The end of a turn that was over when this host came.
             return
         if self._is_known(event):
             return
