@@ -10,27 +10,29 @@ see it. Rows have no fence.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 
 from trunkline.core.faults import Fault
 from trunkline.core.turns import State
+from trunkline.exchange.approvals import ApprovalStore
 from trunkline.exchange.live_session import LiveSession
 from trunkline.exchange.messages import Messages, QueuedMessage, begun_in
 
 
-def ask_again(lives: Iterable[LiveSession]) -> None:
-    """Of sessions that are ours and have no row of a question: have those that wait for an answer ask again."""
+async def take_up(messages: Messages, approvals: ApprovalStore, lives: Sequence[LiveSession]) -> set[str]:
+    """Have sessions that are ours answer the messages that another node kept for them, and ask again what it closed.
+    What cannot be done now is done the next time. Gives the sessions in which something is pending, whichever node
+    has them."""
+    waiting, asked = set(await messages.sessions_waiting()), set(await approvals.sessions_waiting())
     for live in lives:
-        live.ask_again()
-
-
-async def take_in_all(messages: Messages, lives: Iterable[LiveSession]) -> None:
-    """Hand those of several sessions that are ours to them. What cannot be done now is done the next time."""
-    for live in lives:
-        # The second: it was closed meanwhile.
-        with suppress(Fault, ValueError):
-            await take_in(messages, live)
+        if live.id in waiting:
+            # The second: it was closed meanwhile.
+            with suppress(Fault, ValueError):
+                await take_in(messages, live)
+        if live.id not in asked:
+            live.ask_again()
+    return waiting | asked
 
 
 async def take_in(messages: Messages, live: LiveSession) -> None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any
 
 from trunkline.base.redact import Redactor
 from trunkline.core.events import Envelope, UserMessage
@@ -134,13 +133,10 @@ class Switchboard:
         self.indexing.look(again=True)
 
     async def take_in_late(self) -> set[str]:
-        """Have our sessions answer, and ask, what other nodes have kept or closed behind their backs. Gives the
-        sessions in which something is pending, whosever they are."""
-        messages, asked = set(await self.messages.sessions_waiting()), set(await self.approvals.sessions_waiting())
+        """Have our sessions take up what other nodes did to their rows. Gives the sessions in which something is
+        pending, whichever node has them."""
         ours = [live for live in self.at_work if not live.is_followed]
-        await late_messages.take_in_all(self.messages, [live for live in ours if live.id in messages])
-        late_messages.ask_again(live for live in ours if live.id not in asked)
-        return messages | asked
+        return await late_messages.take_up(self.messages, self.approvals, ours)
 
     async def abandon(self, lives: Iterable[LiveSession] | None = None) -> None:
         """Let go of these, or all, at once: they are other nodes' now. Clients are told to come back."""
@@ -435,12 +431,9 @@ class Switchboard:
     def _lost(self, session_id: str) -> None:
         """It is another's than it was, or was removed: whoever wants it finds out where it is."""
         if (live := self._live.get(session_id)) is not None:
-            self._leave(self.abandon([live]))
-
-    def _leave(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._leaving.add(task)
-        task.add_done_callback(self._leaving.discard)
+            leaving = asyncio.ensure_future(self.abandon([live]))
+            self._leaving.add(leaving)
+            leaving.add_done_callback(self._leaving.discard)
 
     async def _let_go(self, live: LiveSession) -> None:
         async with self._doors.alone(live.id):
