@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -57,9 +57,15 @@ def module_name(path: Path) -> str:
     return ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
 
 
-def mentioned(path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def trees() -> Mapping[Path, ast.Module]:
+    """Every file of ours, parsed once for all tests that look at all of them."""
+    return {path: ast.parse(path.read_bytes()) for path in (ROOT / "src").rglob("*.py")}
+
+
+def mentioned(tree: ast.Module) -> Iterator[str]:
     """All that a file imports, and the strings that could name a module which it looks up."""
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -69,9 +75,9 @@ def mentioned(path: Path) -> Iterator[str]:
             yield node.value.partition(":")[0].replace("-", "_")
 
 
-def test_no_module_is_there_for_tests_alone() -> None:
-    names = {path: module_name(path) for path in (ROOT / "src").rglob("*.py")}
-    mentions = {name: set(mentioned(path)) for path, name in names.items()}
+def test_no_module_is_there_for_tests_alone(trees: Mapping[Path, ast.Module]) -> None:
+    names = {path: module_name(path) for path in trees}
+    mentions = {name: set(mentioned(trees[path])) for path, name in names.items()}
     # What users import into programs of their own is in the documents.
     documents = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md"))
 
@@ -106,30 +112,33 @@ MOST_RECURRING_NAMES = 13
 MOST_ERROR_ROOTS = 48
 
 
-def classes() -> Iterator[tuple[str, ast.ClassDef]]:
+@pytest.fixture(scope="module")
+def classes(trees: Mapping[Path, ast.Module]) -> Sequence[tuple[str, ast.ClassDef]]:
     """Every class of ours, with its module."""
-    for path in (ROOT / "src").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            if isinstance(node, ast.ClassDef):
-                yield module_name(path), node
+    return [
+        (module_name(path), node)
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    ]
 
 
-def test_one_name_of_a_class_has_one_meaning() -> None:
+def test_one_name_of_a_class_has_one_meaning(classes: Sequence[tuple[str, ast.ClassDef]]) -> None:
     modules: dict[str, list[str]] = {}
-    for module, node in classes():
+    for module, node in classes:
         if not node.name.startswith("_"):
             modules.setdefault(node.name, []).append(module)
     recurring = {name: found for name, found in modules.items() if len(found) > 1}
     assert len(recurring) <= MOST_RECURRING_NAMES, recurring
 
 
-def test_exceptions_have_few_roots() -> None:
+def test_exceptions_have_few_roots(classes: Sequence[tuple[str, ast.ClassDef]]) -> None:
     built_in = {
         name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
     }
     roots = [
         f"{module}.{node.name}"
-        for module, node in classes()
+        for module, node in classes
         if any(isinstance(base, ast.Name) and base.id in built_in for base in node.bases)
     ]
     assert len(roots) <= MOST_ERROR_ROOTS, roots
@@ -189,10 +198,11 @@ def private_names(tree: ast.AST, own: set[str]) -> Iterator[str]:
                 yield name
 
 
-def test_nothing_that_others_keep_to_themselves_is_used_without_a_reason() -> None:
-    trees = [ast.parse(path.read_bytes()) for folder in ("src", "scripts") for path in (ROOT / folder).rglob("*.py")]
-    own = {name for tree in trees for name in own_names(tree)}
-    assert {name for tree in trees for name in private_names(tree, own)} == PRIVATE.keys()
+def test_nothing_that_others_keep_to_themselves_is_used_without_a_reason(trees: Mapping[Path, ast.Module]) -> None:
+    scripts = [ast.parse(path.read_bytes()) for path in (ROOT / "scripts").rglob("*.py")]
+    looked_at = [*trees.values(), *scripts]
+    own = {name for tree in looked_at for name in own_names(tree)}
+    assert {name for tree in looked_at for name in private_names(tree, own)} == PRIVATE.keys()
 
 
 @pytest.mark.parametrize(
