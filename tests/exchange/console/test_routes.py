@@ -188,6 +188,9 @@ async def test_a_link_on_somebody_elses_page_leads_here_by_a_step_of_our_own(tmp
         found = await who.get("/sessions?q=a&by=b", headers=foreign)
         assert found.status_code == 200
         assert 'content="0;url=/sessions?q=a&amp;by=b"' in found.text
+        # Nor does it lead on to another machine.
+        found = await who.get(f"{BASE}//elsewhere.example/a", headers=foreign)
+        assert 'content="0;url=/elsewhere.example/a"' in found.text
         found = await who.get(link("", net.exchange.browsers.code()), headers=foreign)
         assert 'content="0;url=/"' in found.text
         assert (await who.get("/")).status_code == 200

@@ -135,8 +135,9 @@ def come_again(address: str) -> Response:
 
 
 def _address(scope: Scope) -> str:
-    query = scope["query_string"].decode("latin-1")
-    return f"{quote(scope['path'])}?{query}" if query else quote(scope["path"])
+    # With two slashes it would be another machine's.
+    path, query = f"/{quote(scope['path'].lstrip('/'))}", scope["query_string"].decode("latin-1")
+    return f"{path}?{query}" if query else path
 
 
 def wants_page(scope: Scope) -> bool:
