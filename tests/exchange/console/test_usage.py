@@ -36,8 +36,9 @@ def test_amounts_are_told_with_their_units() -> None:
 @pytest.mark.parametrize(
     ("query", "status"),
     [
-        ("since=2020-01-01", 400), ("until=2019-01-01", 200), ("since=2030-01-01", 400), ("since=x", 400),
-        ("measure=colour", 400), ("split=day", 400), ("since=2026-02-18&until=2026-02-18&measure=usd", 200),
+        ("since=2020-01-01", 400), ("until=2019-01-01", 200), ("until=0001-01-01", 200), ("until=9999-12-31", 200),
+        ("since=2030-01-01", 400), ("since=x", 400), ("measure=colour", 400), ("split=day", 400),
+        ("since=2026-02-18&until=2026-02-18&measure=usd", 200),
     ],
 )  # fmt: skip
 async def test_days_and_charts_that_make_no_sense_have_a_page_that_says_so(

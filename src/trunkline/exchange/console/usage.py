@@ -90,7 +90,9 @@ async def usage(call: ApiCall) -> Mapping[str, Any]:
 def _asked(call: ApiCall, today: date) -> UsageQuery:
     since, until = days(call)
     last = today if until is None else date.fromisoformat(until)
-    first = last - timedelta(days=USUAL_DAYS - 1) if since is None else date.fromisoformat(since)
+    # There is no day before the first that dates know.
+    usual = date.fromordinal(max(1, last.toordinal() - USUAL_DAYS + 1))
+    first = usual if since is None else date.fromisoformat(since)
     if first > last:
         raise ApiRefused(400, "The first day must not be after the last one.")
     if (last - first).days >= MOST_DAYS:
