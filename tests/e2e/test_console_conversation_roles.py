@@ -1,4 +1,4 @@
-"""What people of every role can do in a conversation, in a real browser."""
+"""What people of every role can do in a conversation and on the first page, in a real browser."""
 
 from __future__ import annotations
 
@@ -78,3 +78,15 @@ async def test_an_approver_decides_and_changes_no_mode(browser: Browser, tmp_pat
         await expect(page.locator("#fork, #remove, select#mode")).to_have_count(0)
         await page.get_by_role("button", name="Approve").click()
         await expect(page.locator(".tool-card")).to_contain_text("Approved by approver.")
+
+
+@pytest.mark.parametrize(("role", "writes", "decides"), [("observer", 0, 0), ("talker", 1, 0), ("approver", 1, 1)])
+async def test_the_first_page_offers_only_what_one_may_do(
+    browser: Browser, tmp_path: Path, role: str, writes: int, decides: int
+) -> None:
+    async with signed_in(tmp_path, browser, role) as page:
+        await page.goto("/")
+        await expect(page.locator("#waiting-list > li")).to_have_count(1)
+        await expect(page.get_by_role("button", name="Write to it")).to_have_count(writes)
+        await expect(page.get_by_role("link", name="Decide")).to_have_count(decides)
+        assert await violations(page) == []

@@ -8,6 +8,9 @@ import { outcomeTag } from "./outcomes.js";
 
 const list = (id) => document.getElementById(`${id}-list`);
 
+// Whoever may not do something is not offered it.
+const decides = "decides" in list("waiting").dataset, writes = "writes" in list("agent").dataset;
+
 function rows(id, made) {
   fill(list(id), made);
   const empty = document.getElementById(`${id}-empty`);
@@ -21,7 +24,7 @@ function approval(each) {
     el("span", { class: "tag" }, each.tool),
     el("span", { class: "grow" }, conversation(each.session, each.description || each.tool)),
     el("span", { class: "hint" }, each.agent, " · ", moment(each.asked_at)),
-    el("a", { class: "button small", href: "/approvals" }, "Decide"));
+    decides && el("a", { class: "button small", href: "/approvals" }, "Decide"));
 }
 
 function failure(each) {
@@ -53,7 +56,7 @@ function agent(each) {
     el("span", { class: "grow" },
       el("a", { href: `/agents/${encodeURIComponent(each.name)}` }, each.name),
       el("span", { class: "hint block" }, each.healthy ? each.description : coded(each.last_error ?? "")), budgets),
-    el("button", { class: "quiet small", type: "button", on: { click: () => begin(each.name) } }, "Write to it"));
+    writes && el("button", { class: "quiet small", type: "button", on: { click: () => begin(each.name) } }, "Write to it"));
 }
 
 async function begin(name) {
