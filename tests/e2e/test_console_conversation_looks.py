@@ -250,3 +250,24 @@ async def test_an_empty_one_says_what_to_do(browser: Browser, tmp_path: Path) ->
         missing = await page.request.get("/sessions/none")
         assert missing.status == 404
         assert "There is no session <code>none</code> here." in await missing.text()
+
+
+async def test_long_names_leave_the_pages_as_wide_as_the_window(browser: Browser, tmp_path: Path) -> None:
+    long = "a_name_without_a_space_" * 8
+    world = ConsoleWorld(tmp_path, {"agent-" * 10: "echo"})
+    plan = Plan((PlanEntry(long, status="in_progress"),))
+    call = [ToolStarted("t1", long), ToolFinished("t1", long, "success", "done")]
+    ask = ToolRequested("c1", long, "exec", {"command": long}, long)
+    world.helper = StagedAgent({"go": [plan, *call, Progress(long), ask]})
+    async with world.served(), world.visited(browser, phone=True) as page:
+        board = world.exchange.switchboard
+        live = await board.open("helper", "one", by=long)
+        await board.submit(live, UserMessage("go", sender=long))
+        async with board.attached("one", by=long, wire=long):
+            for path, waits in (("/", "#waiting-list"), ("/approvals", "#pending"), ("/sessions/one", "#questions")):
+                await page.goto(path)
+                await expect(page.locator(f"{waits} > li")).to_have_count(1)
+                if path.startswith("/sessions"):
+                    await expect(page.locator("#watchers .tag")).to_have_count(1)
+                    await expect(page.locator("#plan-state")).to_be_visible()
+                assert await cramped(page) == []
