@@ -87,6 +87,17 @@ async def test_of_ten_thousand_events_only_what_is_seen_is_in_the_page(browser: 
         await expect(page.get_by_role("button", name="Jump to latest")).to_be_hidden()
 
 
+async def test_what_goes_wrong_is_told_to_who_is_at_the_end(browser: Browser, tmp_path: Path) -> None:
+    async with long_one(tmp_path, browser) as (_, page):
+        await page.goto("/sessions/one")
+        await expect(page.locator(".row.end")).to_be_in_viewport()
+        await page.route("**/messages", lambda route: route.abort())
+        await page.get_by_label("Message to helper").fill("say more")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#trouble")).to_be_in_viewport(ratio=1)
+        await expect(page.locator(".row.end")).to_be_in_viewport()
+
+
 #: Whether the middle of the window shows a row.
 ROW_AT_THE_MIDDLE = """() => {
   const { innerWidth, innerHeight } = window;
