@@ -179,6 +179,7 @@ async def test_the_page_goes_on_by_itself_when_the_exchange_is_started_again(bro
         await expect(page.locator("#trouble")).to_contain_text("does not answer")
         async with world.served():
             await expect(page.locator("#state")).to_have_text("ready")
+            await expect(page.locator("#trouble")).to_be_hidden()
             # What could not be sent is still there.
             await page.get_by_label("Message to helper").press("Enter")
             await expect(page.locator(".row.answer .prose")).to_have_text(["one", "two"])

@@ -40,6 +40,17 @@ async def test_a_link_signs_one_browser_in_once_and_out_again(browser: Browser, 
             await expect(page.get_by_role("heading", name="Sign in", level=1)).to_be_visible()
 
 
+async def test_who_signs_out_in_one_window_is_led_to_the_door_in_the_others(browser: Browser, tmp_path: Path) -> None:
+    async with console(tmp_path) as world, world.visited(browser) as page:
+        other = await page.context.new_page()
+        await other.goto("/approvals")
+        await expect(other.get_by_text("Nothing was decided yet.")).to_be_visible()
+        await page.bring_to_front()
+        await page.get_by_role("button", name="Sign out").click()
+        await other.bring_to_front()
+        await expect(other.get_by_role("heading", name="Sign in", level=1)).to_be_visible()
+
+
 async def test_from_the_first_sign_in_to_an_answered_message(browser: Browser, tmp_path: Path) -> None:
     async with console(tmp_path, echo="echo") as world, visiting(browser, world.site) as page:
         await page.goto(link("", world.exchange.browsers.code()))

@@ -74,9 +74,17 @@ export function hear(address, heard, state = () => {}) {
   return () => { document.removeEventListener("visibilitychange", looked); close(); };
 }
 
-/** Tell somebody what went wrong, on top of the page; nothing takes it away. */
+let told = null;
+
+/** Tell somebody what went wrong, on top of the window, until something else went well. */
 export function complain(error) {
+  told = error;
   const place = document.getElementById("trouble");
   fill(place, error ? coded(error.message) : "");
   place.hidden = !error;
+}
+
+/** The exchange is there: that it did not answer is told no more. */
+export function answers() {
+  if (told?.status === 0) complain(null);
 }

@@ -1,6 +1,6 @@
 // What every page has: the way out, how many approvals wait, and what is going on in the whole exchange.
 
-import { ask, complain, hear } from "./api.js";
+import { answers, ask, complain, get, hear } from "./api.js";
 
 for (const form of document.querySelectorAll("form[data-by-script]")) {
   form.addEventListener("submit", async (event) => {
@@ -37,4 +37,7 @@ function show(overview) {
 
 hear(() => "/api/overview/events", { overview: show }, (up) => {
   line.textContent = up ? "" : "No connection to the exchange; trying again…";
+  if (up) answers();
+  // Whoever was signed out elsewhere has no stream either, and is led to the door by this.
+  else get("/api/approvals?state=pending&limit=1").catch(() => {});
 });
