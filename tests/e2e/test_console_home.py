@@ -86,6 +86,26 @@ async def test_the_first_page_shows_what_waits_and_what_runs(browser: Browser, t
         await pictures(page, "console-home")
 
 
+async def test_the_first_page_changes_under_somebodys_hands_and_takes_nothing_out_of_them(
+    browser: Browser, tmp_path: Path
+) -> None:
+    async with console(tmp_path) as world, world.visited(browser) as page:
+        await page.clock.install()
+        board = world.exchange.switchboard
+        await page.reload()
+        live = await board.open("helper", by="ana")
+        await board.submit(live, UserMessage("tool t1", sender="ana"))
+        first = page.locator("#waiting-list > li").first
+        await first.get_by_role("link", name="Decide").focus()
+        other = await board.open("helper", by="ben")
+        await board.submit(other, UserMessage("tool t2", sender="ben"))
+        await expect(page.locator("#waiting-list > li")).to_have_count(2)
+        await expect(first.get_by_role("link", name="Decide")).to_be_focused()
+        # What waits grows older, though nothing happens.
+        await page.clock.fast_forward("02:05:00")
+        await expect(first.locator("time")).to_have_text("2 h ago")
+
+
 @pytest.mark.parametrize("dark", [False, True])
 async def test_the_first_page_fits_a_phone(browser: Browser, tmp_path: Path, dark: bool) -> None:
     async with console(tmp_path) as world, world.visited(browser, phone=True, dark=dark) as page:

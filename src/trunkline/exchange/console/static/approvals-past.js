@@ -58,10 +58,6 @@ export async function renew() {
   empty.hidden = known.size > 0;
 }
 
-setInterval(() => list.querySelectorAll("time").forEach((each) => {
-  each.textContent = moment(Date.parse(each.dateTime)).textContent;
-}), 10_000);
-
 older.addEventListener("click", async () => {
   older.disabled = true;
   const mine = asked;

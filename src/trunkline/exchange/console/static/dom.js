@@ -38,7 +38,15 @@ export function moment(at, now = Date.now()) {
   const [count, unit] = seconds < 60 ? [seconds, "s"] : seconds < 3600 ? [Math.floor(seconds / 60), "min"]
     : seconds < 86400 ? [Math.floor(seconds / 3600), "h"] : [Math.floor(seconds / 86400), "d"];
   const when = new Date(at);
-  return el("time", { datetime: when.toISOString(), title: when.toLocaleString() }, `${count} ${unit} ago`);
+  const attributes = { class: "ago", datetime: when.toISOString(), title: when.toLocaleString() };
+  return el("time", attributes, `${count} ${unit} ago`);
+}
+
+/** Have all moments in the page say how long ago they are now. */
+export function aged() {
+  for (const each of document.querySelectorAll("time.ago")) {
+    each.textContent = moment(Date.parse(each.dateTime)).textContent;
+  }
 }
 
 /** Replace what is in an element. */

@@ -1,6 +1,8 @@
-// What every page has: the way out, how many approvals wait, and what is going on in the whole exchange.
+// What every page has: the way out, how many approvals wait, what is going on in the whole exchange, and moments that
+// grow older.
 
 import { answers, ask, complain, get, hear } from "./api.js";
+import { aged } from "./dom.js";
 
 for (const form of document.querySelectorAll("form[data-by-script]")) {
   form.addEventListener("submit", async (event) => {
@@ -41,3 +43,5 @@ hear(() => "/api/overview/events", { overview: show }, (up) => {
   // Whoever was signed out elsewhere has no stream either, and is led to the door by this.
   else get("/api/approvals?state=pending&limit=1").catch(() => {});
 });
+
+setInterval(aged, 10_000);

@@ -11,10 +11,26 @@ const list = (id) => document.getElementById(`${id}-list`);
 // Whoever may not do something is not offered it.
 const decides = "decides" in list("waiting").dataset, writes = "writes" in list("agent").dataset;
 
-function rows(id, made) {
-  fill(list(id), made);
+const controls = (row) => [...row.querySelectorAll("a, button")];
+const shown = {};
+
+/** Show a list anew if anything in it has changed; `rowOf` makes a row, `keyOf` says which one it is. Who is in it with
+ * the keyboard stays there. */
+function rows(id, items, rowOf, keyOf) {
+  const now = JSON.stringify(items);
+  if (shown[id] === now) return;
+  shown[id] = now;
+  const place = list(id), held = document.activeElement.closest(`#${place.id} > li`);
+  const nth = held && controls(held).indexOf(document.activeElement);
+  fill(place, items.map((each) => {
+    const made = rowOf(each);
+    made.dataset.key = keyOf(each);
+    return made;
+  }));
+  const again = held && [...place.children].find((each) => each.dataset.key === held.dataset.key);
+  if (again) controls(again)[nth]?.focus();
   const empty = document.getElementById(`${id}-empty`);
-  if (empty) empty.hidden = made.length > 0;
+  if (empty) empty.hidden = items.length > 0;
 }
 
 const conversation = (session, text) => el("a", { href: `/sessions/${encodeURIComponent(session)}` }, text);
@@ -68,8 +84,10 @@ async function begin(name) {
   }
 }
 
+const waiting = (each) => ("tool" in each ? approval(each) : failure(each));
+
 whenever((detail) => {
-  rows("waiting", [...detail.approvals.map(approval), ...detail.failed.map(failure)]);
-  rows("running", detail.running.map(running));
-  rows("agent", detail.agents.map(agent));
+  rows("waiting", [...detail.approvals, ...detail.failed], waiting, (each) => each.id ?? `${each.session} ${each.turn}`);
+  rows("running", detail.running, running, (each) => each.id);
+  rows("agent", detail.agents, agent, (each) => each.name);
 });
