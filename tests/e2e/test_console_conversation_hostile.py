@@ -9,6 +9,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.e2e.test_console_conversation import world_with
+from trunkline.base.visible import visible
 from trunkline.core.events import (
     Event,
     Extension,
@@ -118,6 +119,36 @@ async def test_whatever_is_written_is_shown_as_text(browser: Browser, tmp_path: 
             await page.get_by_role("button", name="Approve").click()
             await expect(page.locator(".row.end")).to_have_count(1)
             await nothing_ran(page)
+
+
+#: Commands that look like others.
+DECEPTIVE = [
+    "ls \u202egnp.exe\u2066", "touch pwned; : \rls -la", "a\x1b]0;title\x07b\x00\x7f\x9b",
+    "a\u200b\u200d\u2060\ufeffb", "a\u2028b\u2029c\x85d\x0be", "rm\u00a0-rf\u2003/",
+    "a\u3164b\u115fc\u2800d\u034fe", "a\U000e0041\U000e0100\ufe00\ufe0f",
+    "rm\u0336 \u0338x \u0489 e\u20dd", "a\U0001d159b\U00016fe4c\ufffcd", "private \ue000 \U0010ffff",
+    f"ls{' ' * 300}; rm -rf ~", "ls" + "\n" * 300 + "rm", "ls" + " \t" * 700 + "; rm", "ls" + " \t \n" * 300 + "rm",
+    "plain\n\tgrößer 会话 שלום مرحبا 全角\u3000空白 ⚠\ufe0f ❤\ufe0f e\u0301 <U+000D>",
+]  # fmt: skip
+
+
+async def test_nothing_is_unseen_of_what_somebody_decides_about(browser: Browser, tmp_path: Path) -> None:
+    asked = [
+        ToolRequested("q", "Ba\u200bsh", "exec", {"command": DECEPTIVE[0], "in\u200bto": "a\u202eb"}, "L\u202eist")
+    ]
+    async with world_with(tmp_path, go=asked) as (world, _), world.visited(browser) as page:
+        live = await world.exchange.switchboard.open("helper", "one", by="ana")
+        await world.exchange.switchboard.submit(live, UserMessage("go", sender="ana"))
+        for path, place in (("/approvals", "#pending"), ("/sessions/one", "#events .tool-card")):
+            await page.goto(path)
+            for words in ("ls <U+202E>gnp.exe<U+2066>", "in<U+200B>to", "a<U+202E>b", "L<U+202E>ist", "Ba<U+200B>sh"):
+                await expect(page.locator(place)).to_contain_text(words)
+        await expect(page.locator("#questions")).to_contain_text("ls <U+202E>gnp.exe")
+        found = await page.evaluate(
+            """async (texts) => texts.map((await import("/static/visible.js")).visible)""", DECEPTIVE
+        )
+        # As chats and terminals have it.
+        assert found == [visible(text) for text in DECEPTIVE]
 
 
 async def test_the_id_of_a_session_is_text_as_well(browser: Browser, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import { shown } from "./call-arguments.js";
 import { el } from "./dom.js";
+import { visible } from "./visible.js";
 
 const KINDS = { info: "look-up", edit: "files", exec: "command", mcp: "server tool" };
 
@@ -39,19 +40,19 @@ export function waited(since, now = Date.now()) {
  * without them it can only be read. */
 export function card(approval, { decide, choose } = {}) {
   const label = `asked-${approval.id}`;
-  const box = decide && el("input", { type: "checkbox", "aria-label": `Select ${approval.tool}`, on: { change: choose } });
+  const box = decide && el("input", { type: "checkbox", "aria-label": `Select ${visible(approval.tool)}`, on: { change: choose } });
   const when = new Date(approval.asked_at);
   const made = el("li", { class: "card one", tabindex: -1, "data-id": approval.id, "aria-labelledby": label },
     el("div", { class: "one-head" },
       box,
-      el("h3", { id: label }, approval.tool),
+      el("h3", { id: label }, visible(approval.tool)),
       el("span", { class: "tag" }, KINDS[approval.category] ?? approval.category),
       el("a", { class: "hint", href: `/agents/${encodeURIComponent(approval.agent)}` }, approval.agent),
       el("span", { class: "hint" }, "waits ", el("time", {
         class: "waits", datetime: when.toISOString(), title: when.toLocaleString(), "data-since": approval.asked_at,
       }, waited(approval.asked_at))),
       el("a", { class: "hint end", href: place(approval) }, "In its conversation")),
-    approval.description && approval.description !== approval.tool && el("p", {}, approval.description),
+    approval.description && approval.description !== approval.tool && el("p", {}, visible(approval.description)),
     shown(approval.args));
   if (decide) made.append(answers(made, label, decide));
   return made;
@@ -90,7 +91,7 @@ export function settled(approval, text, dismiss) {
   const line = el("li", { class: "settled", tabindex: -1 },
     el("span", { class: `tag ${approval.state === "approved" ? "good" : approval.state === "denied" ? "bad" : ""}` },
       approval.state),
-    el("span", { class: "grow" }, el("a", { href: place(approval) }, approval.description || approval.tool),
+    el("span", { class: "grow" }, el("a", { href: place(approval) }, visible(approval.description || approval.tool)),
       el("span", { class: "hint block" }, text)),
     el("button", { class: "quiet small", type: "button", "aria-label": `Dismiss: ${text}`, on: { click: () => dismiss(line) } }, "Dismiss"));
   return line;

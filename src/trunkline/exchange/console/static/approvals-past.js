@@ -3,6 +3,7 @@
 import { complain, get } from "./api.js";
 import { outcome, place } from "./approval-card.js";
 import { el, fill, moment } from "./dom.js";
+import { visible } from "./visible.js";
 
 const PAGE = 25;
 
@@ -19,8 +20,8 @@ function row(approval) {
   const kind = approval.state === "approved" ? "good" : approval.state === "denied" ? "bad" : "";
   return el("li", {},
     el("span", { class: "state" }, el("span", { class: `tag ${kind}` }, approval.state)),
-    el("span", { class: "what" }, el("a", { href: place(approval) }, approval.description || approval.tool),
-      el("span", { class: "hint block" }, approval.agent, " · ", approval.tool)),
+    el("span", { class: "what" }, el("a", { href: place(approval) }, visible(approval.description || approval.tool)),
+      el("span", { class: "hint block" }, approval.agent, " · ", visible(approval.tool))),
     el("span", { class: "by" }, outcome(approval),
       approval.state === "denied" && approval.reason && el("span", { class: "hint block" }, `“${approval.reason}”`)),
     el("span", { class: "hint when" }, moment(approval.decided_at ?? approval.asked_at)));

@@ -2,6 +2,7 @@
 
 import { el } from "./dom.js";
 import { compared } from "./line-diff.js";
+import { visible } from "./visible.js";
 
 /** From so many lines or characters on, a text is folded. */
 const FOLD_LINES = 14, FOLD_CHARS = 1200;
@@ -19,7 +20,7 @@ export function shown(args) {
   const left = new Map(Object.entries(args));
   const parts = [];
   for (const name of PLACES.filter((each) => isText(left.get(each)))) {
-    parts.push(named(name, el("code", {}, left.get(name))));
+    parts.push(named(name, el("code", {}, visible(left.get(name)))));
     left.delete(name);
   }
   for (const name of COMMANDS.filter((each) => isText(left.get(each)))) {
@@ -44,21 +45,22 @@ function other(name, value) {
     return el("div", { class: "argument" }, ...value.map((each) => shown(each)));
   }
   if (isText(value) && (value.length > 60 || value.includes("\n"))) {
-    return el("div", { class: "argument" }, el("span", { class: "hint" }, name), folded(value));
+    return el("div", { class: "argument" }, el("span", { class: "hint" }, visible(name)), folded(value));
   }
   if (value === "") return named(name, "(empty)");
-  if (isText(value)) return named(name, el("code", {}, value));
+  if (isText(value)) return named(name, el("code", {}, visible(value)));
   const text = JSON.stringify(value, null, 2);
-  return text.includes("\n") ? el("div", { class: "argument" }, el("span", { class: "hint" }, name), folded(text))
-    : named(name, el("code", {}, text));
+  return text.includes("\n") ? el("div", { class: "argument" }, el("span", { class: "hint" }, visible(name)), folded(text))
+    : named(name, el("code", {}, visible(text)));
 }
 
-const named = (name, value) => el("p", { class: "argument" }, el("span", { class: "hint" }, name), " ", value);
+const named = (name, value) => el("p", { class: "argument" }, el("span", { class: "hint" }, visible(name)), " ", value);
 
 // A box that scrolls can be reached by the keyboard.
 const block = (kind, ...lines) => el("pre", { class: kind, tabindex: 0 }, ...lines);
 
-function folded(text, kind = "") {
+function folded(said, kind = "") {
+  const text = visible(said);
   const lines = text.split("\n");
   if (lines.length <= FOLD_LINES && text.length <= FOLD_CHARS) return block(kind, text);
   const head = lines.slice(0, FOLD_LINES).join("\n").slice(0, FOLD_CHARS);
@@ -87,7 +89,7 @@ const SIGNS = { same: " ", old: "-", new: "+" };
 
 function difference(old, now) {
   const rows = compared(old, now).map(([kind, line]) =>
-    el("span", { class: `line ${kind}` }, el("span", { class: "sign" }, SIGNS[kind]), `${line}\n`));
+    el("span", { class: `line ${kind}` }, el("span", { class: "sign" }, SIGNS[kind]), `${visible(line)}\n`));
   if (rows.length <= FOLD_LINES * 2) return block("difference", rows);
   return foldable(block("difference", rows.slice(0, FOLD_LINES * 2).map((row) => row.cloneNode(true))),
     block("difference", rows), rows.length);

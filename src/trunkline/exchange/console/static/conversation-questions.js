@@ -4,6 +4,7 @@ import { complain, get, post } from "./api.js";
 import { CATEGORIES } from "./conversation-fold.js";
 import { aboutOf } from "./conversation-tool.js";
 import { el } from "./dom.js";
+import { visible } from "./visible.js";
 
 /** The longest reason that the exchange takes. */
 const LONGEST_REASON = 10_000;
@@ -90,9 +91,9 @@ export function questions({ session, mayDecide, show, isSeen, tell }) {
 
   function row(block) {
     return el("li", {},
-      el("span", { class: "tag warn" }, block.name),
+      el("span", { class: "tag warn" }, visible(block.name)),
       el("button", { class: "question", type: "button", title: "Show all of it", on: { click: () => show(block) } },
-        aboutOf(block) || block.name),
+        aboutOf(block) || visible(block.name)),
       mayDecide
         ? el("span", { class: "choices" },
           button("Approve", "a", "", () => approve(block)),

@@ -4,6 +4,7 @@ import { shown } from "./call-arguments.js";
 import { diffView, rowsOfDiff, rowsOfTexts } from "./diff.js";
 import { el, fill } from "./dom.js";
 import { markdownView } from "./markdown.js";
+import { visible } from "./visible.js";
 
 const STATES = {
   asked: ["waiting for approval", "warn"],
@@ -32,7 +33,7 @@ const isText = (value) => typeof value === "string";
 export function aboutOf(block) {
   const found = ABOUT.map((name) => block.args?.[name]).find((value) => isText(value) && value.trim());
   const text = found ?? block.title ?? block.description ?? "";
-  return (text || block.description || "").replace(/\s+/g, " ").trim().slice(0, LONGEST_ABOUT);
+  return visible((text || block.description || "").replace(/\s+/g, " ").trim().slice(0, LONGEST_ABOUT));
 }
 
 /** A card for a block; `grown` is called before its height changes by what a reader does. */
@@ -65,7 +66,7 @@ export function toolCard(block, grown) {
     tag.textContent = word;
     tag.className = `tag ${look}`;
     card.dataset.state = block.state;
-    name.textContent = block.name || "call";
+    name.textContent = visible(block.name || "call");
     about.textContent = aboutOf(block);
     time.textContent = took(block);
     card.open = block.ui.open ?? isOpenAtFirst(block);
@@ -109,8 +110,9 @@ function took({ started, ended }) {
 /** A list that is the same object as long as it says the same. */
 function whyOf(block) {
   const found = [];
-  if (block.description && block.description !== aboutOf(block)) found.push(block.description);
-  if (block.why) found.push(`Why it asks: ${block.why}`);
+  const description = visible(block.description ?? "");
+  if (description && description !== aboutOf(block)) found.push(description);
+  if (block.why) found.push(visible(`Why it asks: ${block.why}`));
   if (block.outside) found.push("It reaches beyond the workspace.");
   if (block.approved !== undefined) {
     found.push(`${block.approved ? "Approved" : "Denied"}${block.by ? ` by ${block.by}` : ""}.`);
@@ -134,7 +136,7 @@ function argsOf(block, grown) {
   }
   if (isText(args.plan)) {
     const view = markdownView();
-    view.update(args.plan);
+    view.update(visible(args.plan));
     return [view.element, without(args, ["plan"])];
   }
   if (path && isText(args.content)) {
@@ -149,7 +151,7 @@ function without(args, names) {
 }
 
 function changed(path, old, now, grown) {
-  const head = path && el("p", { class: "path" }, el("code", {}, path));
+  const head = path && el("p", { class: "path" }, el("code", {}, visible(path)));
   return el("div", {}, head, diffView(rowsOfTexts(old, now), grown));
 }
 

@@ -2,6 +2,7 @@
 
 import { el, fill } from "./dom.js";
 import { compared } from "./line-diff.js";
+import { visible } from "./visible.js";
 
 /** Lines that are the same, around a change. */
 const AROUND = 3;
@@ -42,7 +43,7 @@ export function rowsOfDiff(text) {
 export function rowsOfTexts(old, now) {
   let before = 1, after = 1;
   const all = compared(old, now).map(([kind, text]) => ({
-    kind, text,
+    kind, text: visible(text),
     ...(kind === "new" ? {} : { before: before++ }), ...(kind === "old" ? {} : { after: after++ }),
   }));
   const rows = [];

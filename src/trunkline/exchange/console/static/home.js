@@ -5,6 +5,7 @@ import { coded, el, fill, moment } from "./dom.js";
 import { healthTag } from "./agent-parts.js";
 import { whenever } from "./frame.js";
 import { outcomeTag } from "./outcomes.js";
+import { visible } from "./visible.js";
 
 const list = (id) => document.getElementById(`${id}-list`);
 
@@ -37,8 +38,8 @@ const conversation = (session, text) => el("a", { href: `/sessions/${encodeURICo
 
 function approval(each) {
   return el("li", {},
-    el("span", { class: "tag" }, each.tool),
-    el("span", { class: "grow" }, conversation(each.session, each.description || each.tool)),
+    el("span", { class: "tag" }, visible(each.tool)),
+    el("span", { class: "grow" }, conversation(each.session, visible(each.description || each.tool))),
     el("span", { class: "hint" }, each.agent, " · ", moment(each.asked_at)),
     decides && el("a", { class: "button small", href: "/approvals" }, "Decide"));
 }
