@@ -14,7 +14,7 @@ from trunkline.exchange.api.auth import FORGERY
 from trunkline.exchange.api.signing_in import link
 from trunkline.exchange.browsers import forgery_token
 from trunkline.exchange.console.page import NAVIGATION
-from trunkline.exchange.settings import AgentSettings
+from trunkline.exchange.settings import AgentSettings, Role
 from trunkline.store.database import DatabaseGone
 
 PAGE = {"accept": "text/html"}
@@ -133,6 +133,16 @@ async def test_every_page_comes_with_a_policy_and_is_kept_nowhere(tmp_path: Path
             assert "script-src 'self'" in found.headers["content-security-policy"]
             assert found.headers["cache-control"] == "no-store"
             assert found.headers["x-frame-options"] == "DENY"
+
+
+@pytest.mark.parametrize("role", ["observer", "talker", "approver", "admin"])
+async def test_the_navigation_offers_what_somebody_may_see(tmp_path: Path, role: Role) -> None:
+    async with world(tmp_path) as net, browser(net) as who:
+        await who.post("/sign-in", data={"token": token(role)})
+        home = (await who.get("/")).text
+        for address, name in NAVIGATION:
+            is_offered = f'<li><a href="{address}"' in home
+            assert is_offered == ((await who.get(address)).status_code == 200), name
 
 
 @pytest.mark.parametrize("path", ["/graphs", "/graphs/gate", "/agents", "/agents/gate"])

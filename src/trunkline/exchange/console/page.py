@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 #: Gives what a page's template needs, or an answer that is no page.
 PageHandler = Callable[[ApiCall], "Awaitable[Mapping[str, Any] | Response]"]
 
+#: The one page that is not for everybody.
+ADMINS_PAGE = "/settings"
 #: What stands in the navigation, in this order: the address and the name.
 NAVIGATION = (
     ("/", "Home"),
@@ -30,7 +32,7 @@ NAVIGATION = (
     ("/models", "Models"),
     ("/usage", "Usage"),
     ("/graphs", "Graphs"),
-    ("/settings", "Settings"),
+    (ADMINS_PAGE, "Settings"),
 )
 
 HEADERS = {
@@ -72,7 +74,8 @@ def rendered(call: ApiCall, template: str, values: Mapping[str, Any], status: in
             person=person,
             may=person.may,
             forgery=forgery_token(secret) if secret else "",
-            navigation=NAVIGATION,
+            # Whoever may not see a page is not offered it.
+            navigation=[link for link in NAVIGATION if link[0] != ADMINS_PAGE or person.may("admin")],
             path=call.request.url.path,
         )
     )

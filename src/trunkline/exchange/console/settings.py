@@ -8,7 +8,7 @@ from typing import Any
 from trunkline.base import jsontext
 from trunkline.exchange.api import settings as settings_routes
 from trunkline.exchange.api.endpoint import ApiCall
-from trunkline.exchange.console.page import ConsolePage
+from trunkline.exchange.console.page import ADMINS_PAGE, ConsolePage
 
 #: How the file can be, and what to say of it.
 STATES = {
@@ -48,4 +48,4 @@ def short_key(section: str, key: str) -> str:
     return key.removeprefix(f"{section}.")
 
 
-PAGES = (ConsolePage("/settings", settings, "settings.html", least="admin"),)
+PAGES = (ConsolePage(ADMINS_PAGE, settings, "settings.html", least="admin"),)
