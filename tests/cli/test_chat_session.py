@@ -48,6 +48,28 @@ async def test_what_decides_who_answers_is_kept_for_whoever_goes_on_and_no_key(t
     assert info.given == {"script": str(script)}
 
 
+@pytest.mark.parametrize(
+    ("agent", "kept"),
+    [
+        ("echo", {}),
+        ("scripted:tour", {"agent": "scripted:tour"}),
+        ("scripted:talk.yaml", {"agent": "scripted:{here}/talk.yaml"}),
+        ("acp:one --config two", {"agent": "acp:one --config two"}),
+        ("jsonstream:one --api-key zebra", {}),
+        ("jsonstream:one https://me:s3cret@models.example/v1", {}),
+        ("jsonstream:one sk-0123456789abcdefghijklmnop", {}),
+    ],
+)
+def test_so_is_what_an_agents_name_does_not_say_and_no_key(
+    agent: str, kept: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "talk.yaml").touch()
+    (tmp_path / "tour").touch()
+    here = {name: value.format(here=Path.cwd()) for name, value in kept.items()}
+    assert cli.said_again(ChatOptions(agent=agent)) == here
+
+
 async def test_a_resumed_session_is_kept_whatever_is_said(tmp_path: Path) -> None:
     options = ChatOptions(agent="echo", session_id="mine", workspace=str(tmp_path))
     talk = await opened(options)

@@ -97,9 +97,10 @@ def test_people_are_told_how_to_go_on_with_the_new_session() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"provider": "mock"}, "--provider mock "),
-        ({"model": "m-1", "base_url": "http://127.0.0.1:1/v1"}, "--model m-1 --base-url http://127.0.0.1:1/v1 "),
-        ({"something": "of a newer version"}, ""),
+        ({"provider": "mock"}, "coder --provider mock "),
+        ({"model": "m-1", "base_url": "http://127.0.0.1:1/v1"}, "coder --model m-1 --base-url http://127.0.0.1:1/v1 "),
+        ({"agent": "acp:one two"}, "'acp:one two' "),
+        ({"something": "of a newer version"}, "coder "),
     ],
 )
 def test_they_are_told_all_that_the_session_was_begun_with(given: dict[str, str], words: str, tmp_path: Path) -> None:
@@ -111,7 +112,7 @@ def test_they_are_told_all_that_the_session_was_begun_with(given: dict[str, str]
         # The second is a fork of the first.
         done = invoke(command, "fork", forked)
         assert done.exit_code == 0, done.stderr
-        assert f"trunkline chat coder {words}--resume " in done.stdout
+        assert f"trunkline chat {words}--resume " in done.stdout
 
 
 def test_a_session_of_the_exchange_can_be_cut_at_a_turn_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

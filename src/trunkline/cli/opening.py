@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunkline.agents import registry
 from trunkline.base import paths
-from trunkline.base.environ_secrets import environment_secrets, url_secrets
+from trunkline.base.environ_secrets import environment_secrets, names_a_secret, url_secrets
 from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 from trunkline.base.vocabulary import DEFAULT_ALLOW, Mode
@@ -218,12 +218,28 @@ def _latest(store: FileStore, workspace: str, agent: str | None = None) -> str:
 
 
 def said_again(options: object) -> dict[str, str]:
-    """What options say of who answers, for whoever goes on with the session later, from elsewhere. Nothing secret."""
+    """What options say of who answers, for whoever goes on with the session later, from elsewhere. Nothing secret.
+
+    `agent` is part of it where it says more than the agent's name does: a program, a script.
+    """
     said = {name: getattr(options, name, None) for name in RESUME_OPTIONS}
     found = {name: value for name, value in said.items() if value is not None and not any(url_secrets(value))}
     if os.path.isfile(script := found.get("script", "")):
         found["script"] = os.path.abspath(script)
+    kind, colon, rest = (getattr(options, "agent", None) or "").partition(":")
+    if colon and not _may_hold_secret(rest):
+        is_file = kind in registry.FILE_FORMS and not registry.is_bundled(kind, rest) and os.path.isfile(rest)
+        found["agent"] = f"{kind}:{os.path.abspath(rest) if is_file else rest}"
     return found
+
+
+def _may_hold_secret(command: str) -> bool:
+    from trunkline.base.secret_shapes import masked
+
+    if masked(command) != command or any(url_secrets(command)):
+        return True
+    options = (word.partition("=")[0].strip("-").replace("-", "_") for word in command.split() if word.startswith("-"))
+    return any(map(names_a_secret, options))
 
 
 def session_log(

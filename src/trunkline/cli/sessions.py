@@ -389,7 +389,8 @@ def _tell_made(session: str, agent: str, forked: SessionInfo | None, *, as_json:
     options = ChatOptions(agent=agent or None, attach=forked is None)
     if forked is not None:
         elsewhere = forked.workspace if forked.workspace != os.path.realpath(".") else None
-        given = {name: value for name, value in (forked.given or {}).items() if name in RESUME_OPTIONS}
+        # The name of an agent is not all that was said of it: `scripted` was `scripted:FILE`.
+        given = {name: value for name, value in (forked.given or {}).items() if name in ("agent", *RESUME_OPTIONS)}
         options = options.replace(workspace=elsewhere, **given)
     click.echo(f"The new session is {printable_line(session)}.")
     click.echo(f"Go on with: {printable_line(resume_command(options, session))}")
