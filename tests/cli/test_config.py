@@ -189,8 +189,14 @@ def test_rules_and_hooks_that_cannot_be_used_are_told(workspace: Path) -> None:
         "`hooks.pre_tool_use` has a hook with a mistake: Its `matcher` is not a valid regular expression"
         in result.stdout
     )
-    file.write_text('[permissions]\nallow = ["Bash(git status:*)"]\n[[hooks.stop]]\ncommand = "true"\n')
+    file.write_text('[permissions]\nallow = ["Bash(git status:*)", "mcp__hub"]\n[[hooks.stop]]\ncommand = "true"\n')
     assert config("check", str(file)).exit_code == 0
+    file.write_text('[permissions]\ndeny = ["Bsh(rm:*)"]\n')
+    result = config("check", str(file))
+    assert (result.exit_code, result.stdout) == (
+        1,
+        f"{file}:2:1: `permissions.deny` has the rule `Bsh(rm:*)`, which names no known tool. Did you mean `Bash`?\n",
+    )
 
 
 def test_what_is_no_toml_is_told_with_its_place(workspace: Path) -> None:

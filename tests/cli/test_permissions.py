@@ -66,6 +66,12 @@ def test_a_rule_in_a_configuration_file_is_for_its_owner_to_edit(workspace: Path
     assert f"{workspace}/trunkline.toml: edit the file" in invoke("remove", "Bash(rm:*)").stderr.replace("\n", "")
 
 
+def test_a_tool_whose_name_looks_like_a_slip_is_told_when_its_rule_is_added() -> None:
+    result = invoke("add", "--kind", "deny", "Bsh(rm:*)")
+    assert (result.exit_code, result.stderr) == (0, "There is no tool `Bsh`. Did you mean `Bash`?\n")
+    assert invoke("add", "--kind", "deny", "mcp__hub__send").stderr == ""
+
+
 def test_what_is_no_rule_is_refused() -> None:
     result = invoke("add", "Bash(ls")
     assert result.exit_code != 0

@@ -66,17 +66,22 @@ def not_followed(
 
 
 def _in_rules(file: TomlFile) -> Iterator[Problem]:
-    """Permission rules that cannot be read."""
+    """Permission rules that cannot be read, and those of tools whose names look like a slip."""
+    from trunkline.core.approvals import unknown_tool
     from trunkline.core.rules import KINDS, read_rule
 
     rules = file.table.get("permissions")
     lists = rules if isinstance(rules, Mapping) else {}
     for kind in KINDS:
         for rule in lists[kind] if isinstance(lists.get(kind), list) else ():
-            if isinstance(rule, str) and (problem := read_rule(rule)[1]):
-                yield Problem.of(
-                    file.wrong(f"has the rule `{rule}`, which cannot be read: {problem}", ("permissions", kind))
-                )
+            if not isinstance(rule, str):
+                continue
+            keys = ("permissions", kind)
+            if problem := read_rule(rule)[1]:
+                yield Problem.of(file.wrong(f"has the rule `{rule}`, which cannot be read: {problem}", keys))
+            elif slip := unknown_tool(rule, more_tools=True, to_allow=""):
+                hint = slip.partition(". ")[2]
+                yield Problem.of(file.wrong(f"has the rule `{rule}`, which names no known tool", keys), hint)
 
 
 def _in_hooks(file: TomlFile) -> Iterator[Problem]:

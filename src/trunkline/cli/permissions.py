@@ -19,6 +19,7 @@ from trunkline.base.paths import homely
 from trunkline.base.printable import printable_line
 from trunkline.cli import table
 from trunkline.cli.explained import explained
+from trunkline.core.approvals import unknown_tool
 from trunkline.core.rules import Kind, Rules, told
 
 EXIT_NOTHING = 1
@@ -96,6 +97,9 @@ def add(rule: str, workspace: str, kind: Kind | None, as_json: bool) -> None:
         click.echo(f"Added to {homely(kept.file)}: {kind or 'allow'} {printable_line(rule.strip())}")
     else:
         click.echo("You have that rule already.", err=True)
+    # It may be a tool of an MCP server: what looks like a slip is told, and kept all the same.
+    if slip := unknown_tool(rule, more_tools=True, to_allow=""):
+        click.echo(printable_line(slip), err=True)
 
 
 @command.command("remove")
