@@ -143,6 +143,7 @@ class TerminalSession:
         configured = settings.model.model if settings else opened.options.get("model") or default
         self.model: str | None = session.capabilities.model or configured
         """As far as it is known: what prices are looked up by."""
+        self._first_model = self.model
         self.kept = kept
         self._remote: RemoteSession | None = None
         self._prices = settings.prices if settings else {}
@@ -252,6 +253,12 @@ class TerminalSession:
         from trunkline.models import prices
 
         return prices.cost(self.model, usage, self._prices.get(self.model))
+
+    def as_chosen(self, options: ChatOptions) -> ChatOptions:
+        """The options that it was opened with, and the model that was chosen in it since: the session keeps that, but
+        what is said when it is resumed counts more."""
+        is_said = options.model is not None or options.profile is not None
+        return options.replace(model=self.model) if is_said and self.model != self._first_model else options
 
     @property
     def resumable(self) -> bool:

@@ -173,6 +173,19 @@ def test_the_model_and_its_effort_are_changed_completed_and_kept_for_the_next_se
         chat.until(lambda: "effort" not in chat.terminal.screen.rpartition("claude-big")[2].partition("\n")[0])
 
 
+def test_the_command_to_go_on_names_the_model_that_was_chosen_since(tmp_path: Path) -> None:
+    stub = StubProvider()
+    stub.anthropic(anthropic_text("Hello."))
+    with coder(stub, tmp_path) as chat:
+        chat.say("hi")
+        chat.sees("Hello.")
+        chat.say("/model claude-big")
+        chat.sees("The model is `claude-big` now.")
+        chat.say("/exit")
+        chat.leaves()
+        assert " --model claude-big " in chat.raw.rpartition("Go on with:")[2]
+
+
 def test_what_users_have_configured_around_the_agent_is_listed(tmp_path: Path) -> None:
     own = Path(user_file())
     own.parent.mkdir(parents=True, exist_ok=True)

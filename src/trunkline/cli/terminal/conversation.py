@@ -179,7 +179,7 @@ class TerminalConversation:
         # What was not sent can be had with the arrow key the next time.
         self._prompt.remember("\n".join(filter(None, [*self._queue, self._typed])))
         if talk.resumable and not self._options.quiet:
-            command = printable_line(resume_command(self._options, talk.session.id))
+            command = printable_line(resume_command(talk.as_chosen(self._options), talk.session.id))
             self.view.unbroken(Text.assemble(("Go on with: ", "dim"), command))
         self._screen.frame()
         await (talk.suspend() if suspended else talk.close())
