@@ -134,6 +134,7 @@ def test_the_command_to_go_on_names_what_the_session_needs() -> None:
     options = ChatOptions(agent="scripted", script="my script.yaml", model="m")
     command = "trunkline chat scripted --script 'my script.yaml' --model m --resume abc"
     assert resume_command(options, "abc") == command
+    assert resume_command(ChatOptions(sandbox="on"), "abc") == "trunkline chat --sandbox on --resume abc"
     attached = ChatOptions(agent="helper", model="m", attach=True)
     assert resume_command(attached, "abc") == "trunkline chat helper --attach --resume abc"
 

@@ -99,6 +99,7 @@ def test_people_are_told_how_to_go_on_with_the_new_session() -> None:
     [
         ({"provider": "mock"}, "coder --provider mock "),
         ({"model": "m-1", "base_url": "http://127.0.0.1:1/v1"}, "coder --model m-1 --base-url http://127.0.0.1:1/v1 "),
+        ({"provider": "mock", "sandbox": "on"}, "coder --provider mock --sandbox on "),
         ({"agent": "acp:one two"}, "'acp:one two' "),
         ({"something": "of a newer version"}, "coder "),
     ],

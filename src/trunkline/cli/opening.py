@@ -37,8 +37,9 @@ _AT_COMMA = re.compile(r",(?![^()]*\))")
 #: In place of a session's id: the one used last in the workspace.
 LATEST = "latest"
 
-#: What decides who answers in a session, besides the agent's name: to be said again by whoever goes on with it.
-RESUME_OPTIONS = ("script", "provider", "model", "base_url", "profile")
+#: What decides who answers in a session, besides the agent's name, and whether commands are confined: to be said again
+#: by whoever goes on with it.
+RESUME_OPTIONS = ("script", "provider", "model", "base_url", "profile", "sandbox")
 #: What only an agent with a model understands.
 MODEL_OPTIONS = (
     "provider",
