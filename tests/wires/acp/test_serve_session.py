@@ -331,7 +331,7 @@ async def test_a_rejection_for_good_lasts_until_the_mode_is_changed(it: AcpWorld
     await result(it.client, prompt)
 
 
-PLAN = ToolRequested("p1", "ExitPlanMode", "info", {"plan": "1. Look."}, asking="ask")
+PLAN = ToolRequested("p1", "ExitPlanMode", "info", {"plan": "1. Look."}, "Exit plan mode", asking="ask")
 
 
 @pytest.mark.parametrize(
@@ -366,7 +366,10 @@ async def test_a_plan_is_shown_although_tools_of_its_kind_are_rejected_for_good(
     await it.client.settle()
     it.fake.say(PLAN)
     await it.client.settle()
-    assert len(it.client.questions()) == 2
+    (_, question) = it.client.questions()
+    # As a text of its own: a title is one line, and cut.
+    shown = {"type": "content", "content": {"type": "text", "text": "1. Look."}}
+    assert question["params"]["toolCall"]["content"] == [shown]
     it.fake.say(DONE)
     await result(it.client, prompt)
 

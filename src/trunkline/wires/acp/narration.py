@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trunkline.base.visible import inline
+from trunkline.base.visible import inline, visible
+from trunkline.base.vocabulary import EXIT_PLAN
 from trunkline.core import events as core
 from trunkline.core.events import ToolJudged, ToolRequested
 from trunkline.core.fault_table import told
@@ -277,8 +278,11 @@ class Narrator:
 
     @staticmethod
     def _said(call: calls.Call) -> tuple[Any, ...]:
-        """What the agent says of a call, where nothing else can be shown of it."""
-        return (ShownContent(TextBlock(call.description)),) if call.description else ()
+        """What the agent says of a call, where nothing else can be shown of it; of a plan, the plan: it is read before
+        it is agreed to, and a title is one line."""
+        plan = call.args.get("plan") if call.name == EXIT_PLAN else None
+        text = visible(plan) if isinstance(plan, str) and plan else call.description
+        return (ShownContent(TextBlock(text)),) if text else ()
 
     def _extension(self, event: core.Extension) -> None:
         """What agents behind another program of this protocol tell."""
