@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.exchange_world import CommandedAgent, World
+from tests.support.loop import until
 from trunkline.core.events import UserMessage
 from trunkline.exchange import late_messages
+from trunkline.exchange.messages import QueuedMessage
 
 
 async def test_what_was_kept_behind_the_owners_back_is_answered_and_what_it_knows_of_is_not_answered_twice(
@@ -64,3 +68,71 @@ async def test_what_is_not_accepted_may_be_said_again_as_if_for_the_first_time(t
         kept = await messages.take(live.id, UserMessage("say one", id="m1"), 0)
         await messages.forget(kept.number)
         assert await messages.find(live.id, "m1") is None
+
+
+async def test_what_begins_while_the_rows_are_read_is_not_answered_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = CommandedAgent()
+    async with World(tmp_path, agent=agent).living() as life:
+        live, messages = await life.open(), life.switchboard.messages
+        await life.say(live, "wait", "m1")
+        await life.say(live, "say two", "m2")
+        waiting = messages.waiting
+
+        async def meanwhile(session: str) -> list[QueuedMessage]:
+            found = await waiting(session)
+            agent.gate.set()
+            await until(lambda: "say two" in agent.heard and not live.session.turn)
+            return found
+
+        monkeypatch.setattr(messages, "waiting", meanwhile)
+        await late_messages.take_in(messages, live)
+        await life.rest(live)
+        assert agent.heard == ["wait", "say two"]
+
+
+@pytest.mark.parametrize("when", ["before the rows are read", "after the rows are read"])
+async def test_what_is_said_again_is_answered_once_although_whoever_had_kept_it_forgets_it_right_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    agent = CommandedAgent()
+    async with World(tmp_path, agent=agent).living() as life:
+        live, messages = await life.open(), life.switchboard.messages
+        late = UserMessage("say late", id="m1", sender="bob")
+        kept = await messages.take(live.id, late, live.session.shown)
+        waiting = messages.waiting
+
+        async def meanwhile(session: str) -> list[QueuedMessage]:
+            found = await waiting(session)
+            await messages.forget(kept.number)
+            return found if when.startswith("after") else await waiting(session)
+
+        monkeypatch.setattr(messages, "waiting", meanwhile)
+        # Whoever hears that it was taken in does not say it once more.
+        turn = await life.switchboard.submit(live, late)
+        await life.rest(live)
+        assert agent.heard == ["say late"]
+        assert turn == 1
+        assert await life.switchboard.submit(live, late) == turn
+        await life.rest(live)
+        assert agent.heard == ["say late"]
+
+
+async def test_what_the_new_owner_has_taken_in_is_accepted_whatever_becomes_of_the_session_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = CommandedAgent()
+    async with World(tmp_path, agent=agent).living() as life:
+        live, messages = await life.open(), life.switchboard.messages
+        take = messages.take
+
+        async def moved(session: str, message: UserMessage, seq: int) -> QueuedMessage:
+            kept = await take(session, message, seq)
+            assert await messages.placed(kept.number, 7)
+            await live.suspend()
+            return kept
+
+        monkeypatch.setattr(messages, "take", moved)
+        assert await life.say(live, "say late", "m1") == 7
+        assert [each.message.id for each in await messages.waiting(live.id)] == ["m1"]

@@ -7,7 +7,7 @@ from trunkline.core.faults import Fault, SessionNotFound
 from trunkline.core.keeper import When
 from trunkline.exchange.late_messages import take_in_now
 from trunkline.exchange.live_session import LiveSession
-from trunkline.exchange.messages import Messages
+from trunkline.exchange.messages import Messages, QueuedMessage
 from trunkline.store.database import Conflict
 
 #: How much of a session's id is repeated in an error.
@@ -31,13 +31,11 @@ async def accept(messages: Messages, live: LiveSession, message: UserMessage, wh
                 return live.session.submit(message)
             kept = await messages.take(live.id, message, live.session.shown)
         except (Conflict, Fault) as error:
-            if message.id and not live.row.passing and (known := await live.known(message.id)) is not None:
-                if isinstance(error, Conflict):
-                    # Perhaps by another node, when the session was ours already: then nobody has answered it.
-                    await take_in_now(messages, live)
+            if (known := await _known(messages, live, message)) is not None:
                 return known.turn or 0
-            gone = SessionNotFound(f"The session `{live.id[:SHOWN_CHARS]}` no longer exists.")
-            raise (error if isinstance(error, Fault) else gone) from None
+            if isinstance(error, Fault):
+                raise
+            kept = await _taken_now(messages, live, message)
         try:
             # Again, since others may have been faster; there is no await between here and the session.
             live.check_free(when)
@@ -46,8 +44,12 @@ async def accept(messages: Messages, live: LiveSession, message: UserMessage, wh
                 live.meter.check_turn()
             turn = live.session.turn if steered else live.session.submit(kept.message)
         except Fault:
-            await messages.forget(kept.number)
-            raise
+            if await messages.forget(kept.number):
+                raise
+            # Another node has the session now, and answers it.
+            if (known := await messages.find(live.id, kept.message.id or "")) is None:
+                raise
+            return known.turn or 0
         if steered:
             # The row must not be ahead of the log, which is written later while the end of a turn is being saved.
             await live.session.settled()
@@ -56,3 +58,24 @@ async def accept(messages: Messages, live: LiveSession, message: UserMessage, wh
             # Behind the answer: the message is safe already, and each write is a wait for the disk.
             live.placed(kept.number, turn)
         return turn
+
+
+async def _taken_now(messages: Messages, live: LiveSession, message: UserMessage) -> QueuedMessage:
+    """Keep a message that whoever had kept it has just forgotten.
+
+    Raises:
+        SessionNotFound: that was not it: there is no such session.
+    """
+    try:
+        return await messages.take(live.id, message, live.session.shown)
+    except Conflict:
+        raise SessionNotFound(f"The session `{live.id[:SHOWN_CHARS]}` no longer exists.") from None
+
+
+async def _known(messages: Messages, live: LiveSession, message: UserMessage) -> QueuedMessage | None:
+    """The message with that id, if it was accepted before; then it is answered."""
+    if not message.id or live.row.passing or await live.known(message.id) is None:
+        return None
+    # Perhaps by another node, when the session was ours already. It may still forget it, as long as nobody answers it.
+    await take_in_now(messages, live)
+    return await live.known(message.id)

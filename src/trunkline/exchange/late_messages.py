@@ -10,10 +10,11 @@ see it. Rows have no fence.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from trunkline.core.faults import Fault
+from trunkline.core.session import Session
 from trunkline.core.turns import State
 from trunkline.exchange.approvals import ApprovalStore
 from trunkline.exchange.live_session import LiveSession
@@ -40,6 +41,7 @@ async def take_in(messages: Messages, live: LiveSession) -> None:
 
     Raises:
         DatabaseGone: nobody knows now.
+        Fault: it is being closed here, or was lost. What was not handed to it waits for whoever has it next.
     """
     async with live.sending:
         await take_in_now(messages, live)
@@ -50,21 +52,25 @@ async def take_in_now(messages: Messages, live: LiveSession) -> None:
 
     Raises:
         DatabaseGone: nobody knows now.
+        Fault: it is being closed here, or was lost. What was not handed to it waits for whoever has it next.
     """
     session = live.session
-    # From here on the rows of what has begun say so.
-    await live.written()
-    open_ids = {turn.message.id for turn in session.state.open_turns.values()}
-    late = [each for each in await messages.waiting(live.id) if not _is_known(live, each, open_ids)]
+    late = _unknown(session, await messages.waiting(live.id))
     if not late:
         return
-    session.flush()
+    # What has begun and ended since those rows were read is in the log now, whether or not a row says so.
+    await session.settled()
     items = session.read(min(each.seq for each in late), session.shown)
     begun = {message.id for _, message in await asyncio.to_thread(begun_in, list(items), late)}
     for each in late:
-        if each.message.id not in begun and not session.is_closing and session.status is not State.CLOSED:
-            await messages.placed(each.number, session.submit(each.message))
+        if each.message.id in begun or session.is_closing or session.status is State.CLOSED:
+            continue
+        # The row first: then whoever has kept it cannot forget it any more.
+        if await messages.placed(each.number, session.latest + 1):
+            session.submit(each.message)
 
 
-def _is_known(live: LiveSession, queued: QueuedMessage, open_ids: set[str | None]) -> bool:
-    return queued.message.id in open_ids or bool(live.session.turn_of(queued.message.id or ""))
+def _unknown(session: Session, waiting: Iterable[QueuedMessage]) -> list[QueuedMessage]:
+    """Those that a session neither answers nor has in its queue right now."""
+    open_ids = {turn.message.id for turn in session.state.open_turns.values()}
+    return [each for each in waiting if (id := each.message.id) not in open_ids and not session.turn_of(id or "")]

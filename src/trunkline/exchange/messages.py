@@ -34,6 +34,8 @@ class QueuedMessage(Value):
     """The last event in the session's log when it was accepted: its own come after that."""
     digest: str
     """Of what it says; empty: it is not known any more."""
+    waits: bool = True
+    """Whether it has not begun, as far as its row says."""
 
     def says(self, message: UserMessage) -> bool:
         """Whether it is that message, and not another one with the same id."""
@@ -86,11 +88,10 @@ class Messages:
 
         return await self._database.write(write)
 
-    async def placed(self, number: int, turn: int) -> None:
-        """It will be answered in that turn."""
-        await self._database.write(
-            lambda tx: tx.execute("UPDATE message SET turn = ? WHERE number = ?", (turn, number))
-        )
+    async def placed(self, number: int, turn: int) -> bool:
+        """It will be answered in that turn; False: it was forgotten, begun or withdrawn meanwhile."""
+        sql = "UPDATE message SET turn = ? WHERE number = ? AND state = 'queued'"
+        return await self._database.write(lambda tx: tx.execute(sql, (turn, number))) > 0
 
     async def began(self, session: str, turn: int, message: UserMessage) -> None:
         """A message is being answered: it is in the log."""
@@ -106,11 +107,11 @@ class Messages:
 
         await self._database.write(write)
 
-    async def forget(self, number: int) -> None:
-        """It was not accepted after all, unless its session has a turn for it: sending it again counts as the first
-        time. It may have been taken in by another node, which has the session now."""
+    async def forget(self, number: int) -> bool:
+        """It was not accepted after all: sending it again counts as the first time. False: its session has a turn for
+        it. It may have been taken in by another node, which has the session now."""
         sql = "DELETE FROM message WHERE number = ? AND turn IS NULL AND state = 'queued'"
-        await self._database.write(lambda tx: tx.execute(sql, (number,)))
+        return await self._database.write(lambda tx: tx.execute(sql, (number,))) > 0
 
     async def waiting(self, session: str) -> list[QueuedMessage]:
         """The messages that were accepted but not started, in order."""
@@ -164,4 +165,5 @@ def _queued(row: Row) -> QueuedMessage:
     files = tuple(jsontext.loads(str(row["files"]).encode()))
     turn = None if row["turn"] is None else int(row["turn"])
     message = UserMessage(str(row["text"]), files, str(row["msg_id"]), str(row["by_person"]) or None)
-    return QueuedMessage(int(row["number"]), turn, message, int(row["seq"]), str(row["digest"]))
+    waits = row["state"] == "queued"
+    return QueuedMessage(int(row["number"]), turn, message, int(row["seq"]), str(row["digest"]), waits)

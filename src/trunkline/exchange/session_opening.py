@@ -158,7 +158,9 @@ class SessionOpening:
             if approval.id not in known:
                 self._told(approval)
         for queued in await self._messages.waiting(live.id):
-            await self._messages.placed(queued.number, live.session.submit(queued.message))
+            # The row first: then whoever has kept it cannot forget it any more.
+            if await self._messages.placed(queued.number, live.session.latest + 1):
+                live.session.submit(queued.message)
         self._check_kept(live.session)
 
 

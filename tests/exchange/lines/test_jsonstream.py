@@ -197,6 +197,20 @@ async def test_the_same_message_twice_is_one_on_every_connection(tmp_path: Path)
         assert (turn, live.session.state.turns) == (1, 1)
 
 
+async def test_what_only_a_node_has_kept_that_had_lost_the_session_is_answered_when_it_is_said_again(
+    tmp_path: Path,
+) -> None:
+    async with exchange(tmp_path, a=echo(tmp_path)) as running, client(running, HERE) as host:
+        await host.until("ready")
+        messages = running.switchboard.messages
+        kept = await messages.take("s", UserMessage("Hello", id="m1"), 0)
+        host.send(type="message", msg_id="m1", input="Hello")
+        lines = await host.until("stream_end")
+        assert TAKEN_BEFORE in [line["message"] for line in lines if line["type"] == "info"]
+        assert [line["text"] for line in lines if line["type"] == "text_delta"] == ["Hello"]
+        assert not await messages.forget(kept.number)
+
+
 @pytest.mark.parametrize("id", ["m1", "x" * 1000, "a\n"])
 async def test_a_host_that_counts_its_messages_again_loses_none(tmp_path: Path, id: str) -> None:
     async with exchange(tmp_path, a=echo(tmp_path)) as running:
