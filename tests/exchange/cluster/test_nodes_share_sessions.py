@@ -205,6 +205,51 @@ async def test_draining_a_node_moves_its_sessions_after_their_turns(world: Clust
         assert outcomes(await said(found)) == ["success"]
 
 
+async def test_draining_a_node_waits_for_turns_of_sessions_that_were_woken_meanwhile(world: ClusterWorld) -> None:
+    async with world.nodes("a", "b") as (a, b):
+        asleep = await a.switchboard.open("simple", "s2")
+        await a.switchboard._let_go(asleep)
+        live = await a.switchboard.open("simple", "s1")
+        await a.switchboard.submit(live, UserMessage("wait; say done"))
+        await until(lambda: live.session.turn == 1)
+        assert a.cluster is not None
+        assert b.cluster is not None
+        await b.cluster.ask(b.cluster.nodes.others["a"], {"do": "drain"})
+        woken = await a.switchboard.find("s2")
+        await a.switchboard.submit(woken, UserMessage("tool t1; say done"))
+        await until(lambda: bool(woken.session.waiting))
+        world.agents["simple"].gate.set()
+        owned = a.cluster.owned
+        await until(lambda: "s1" not in owned)
+        woken.answer("t1", Approve(), "bob")
+        await until(lambda: not owned)
+        found = await b.switchboard.find("s2")
+        assert not found.is_followed
+        assert outcomes(await said(found)) == ["success"]
+
+
+async def test_draining_a_node_waits_for_a_turn_that_begins_while_the_end_of_the_last_is_kept(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world.nodes("a", "b") as (a, b):
+        live = await a.switchboard.open("simple", "s1")
+        await a.switchboard.submit(live, UserMessage("wait; say one"))
+        await until(lambda: live.session.turn == 1)
+        at_rest = live.session.at_rest
+
+        async def and_goes_on() -> None:
+            await at_rest()
+            monkeypatch.setattr(live.session, "at_rest", at_rest)
+            await a.switchboard.submit(live, UserMessage("sleep 0.1; say two"))
+
+        monkeypatch.setattr(live.session, "at_rest", and_goes_on)
+        assert b.cluster is not None
+        await b.cluster.ask(b.cluster.nodes.others["a"], {"do": "drain"})
+        world.agents["simple"].gate.set()
+        await until(lambda: a.switchboard.live("s1") is None)
+        assert outcomes(await said(await b.switchboard.find("s1"), ends=2)) == ["success", "success"]
+
+
 async def test_what_happened_can_be_read_on_a_node_that_was_never_there(world: ClusterWorld) -> None:
     async with world.nodes("a", "b") as (a, b):
         live = await a.switchboard.open("helper", "s1")

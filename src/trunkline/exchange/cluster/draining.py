@@ -7,11 +7,14 @@ import logging
 from contextlib import suppress
 
 from trunkline.core.faults import Fault
+from trunkline.core.turns import State
 from trunkline.exchange.cluster.cluster import Cluster
 from trunkline.exchange.live_session import LiveSession
 from trunkline.exchange.switchboard import Switchboard
 
 logger = logging.getLogger(__name__)
+
+_AT_REST = (State.IDLE, State.CLOSED)
 
 
 class Draining:
@@ -37,16 +40,20 @@ class Draining:
 
     async def _drain(self) -> None:
         await self._cluster.nodes.update(draining=True)
-        await asyncio.gather(*(self._moved(live) for live in self._board.at_work if not live.is_followed))
-        # Those that are asleep, as far as this run has had them.
-        for session in tuple(self._cluster.owned):
-            await self._cluster.release(session)
+        while self._cluster.owned:
+            await asyncio.gather(*(self._moved(live) for live in self._board.at_work if not live.is_followed))
+            # Those that are asleep, as far as this run has had them. One that was woken meanwhile is let go of next.
+            for session in tuple(self._cluster.owned):
+                if (live := self._board.live(session)) is None or live.is_followed:
+                    await self._cluster.release(session)
         logger.warning("this node is drained")
 
     async def _moved(self, live: LiveSession) -> None:
         """Wait for the end of its turn, and let go of it. One that waits for a person goes at once if its agent can go
         on elsewhere."""
-        if not (live.session.waiting and live.session.capabilities.continues):
-            await live.session.at_rest()
+        session = live.session
+        while session.status not in _AT_REST and not (session.waiting and session.capabilities.continues):
+            # Once more, if the next turn began while the end of the last one was being kept.
+            await session.at_rest()
         with suppress(Fault):
             await self._board.move(live)
