@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,6 +65,28 @@ async def test_what_was_synced_is_read_back_in_order(stream: SessionStream, tmp_
     await log.sync()
     log.close()
     assert [each.event for each in await read(stream, "s")] == [TextDelta(f"{seq} ") for seq in range(1, 51)]
+
+
+async def test_what_was_appended_is_synced_while_ever_more_comes(
+    stream: SessionStream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = StreamedLog(FileStore(str(tmp_path)).create("s", "/"), stream, await owned(stream, "s"))
+    publish, published = stream.publish, itertools.count(1)
+
+    async def and_more_comes(*given: Any, **conditions: Any) -> int:
+        found = await publish(*given, **conditions)
+        # As from an agent that is quicker than the servers.
+        if (number := next(published)) < 5:
+            log.append(event("s", number + 1))
+        return found
+
+    monkeypatch.setattr(stream, "publish", and_more_comes)
+    log.append(event("s", 1))
+    await log.sync()
+    assert [each.seq for each in await read(stream, "s")] == [1]
+    await log.sync()
+    assert [each.seq for each in await read(stream, "s")] == [1, 2]
+    log.close()
 
 
 async def test_a_deposed_owner_writes_nothing_more(stream: SessionStream, tmp_path: Path) -> None:

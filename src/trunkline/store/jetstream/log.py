@@ -71,13 +71,15 @@ class StreamedLog:
         """Nothing outlives this process before `sync`."""
 
     async def sync(self) -> None:
-        """Publish what was appended, and wait until the servers have it on their disks.
+        """Publish what was appended so far, and wait until the servers have it on their disks. What comes meanwhile is
+        for the next call: from an agent that is quicker than they are, nothing would be shown before it rests.
 
         Raises:
             LogLost: it is another node's now, or this one is cut off; what was not published never counts.
         """
+        until = self._last
         async with self._publishing:
-            while self._sending is not None or self._gathered:
+            while self._sending is not None or (self._gathered and self._gathered.first <= until):
                 if self._sending is None:
                     self._gather()
                 while self._batch:
