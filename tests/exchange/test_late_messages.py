@@ -136,3 +136,22 @@ async def test_what_the_new_owner_has_taken_in_is_accepted_whatever_becomes_of_t
         monkeypatch.setattr(messages, "take", moved)
         assert await life.say(live, "say late", "m1") == 7
         assert [each.message.id for each in await messages.waiting(live.id)] == ["m1"]
+
+
+async def test_a_session_that_is_busy_does_not_keep_the_others_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(late_messages, "EACH_SECONDS", 0.02)
+    agent = CommandedAgent()
+    async with World(tmp_path, agent=agent).living() as life:
+        lives = [await life.open(id=id) for id in ("s1", "s2")]
+        messages, approvals = life.switchboard.messages, life.switchboard.approvals
+        for live in lives:
+            await messages.take(live.id, UserMessage(f"say {live.id}", id="m1"), 0)
+        async with lives[0].sending:
+            assert await late_messages.take_up(messages, approvals, lives) == {"s1", "s2"}
+            await life.rest(lives[1])
+            assert agent.heard == ["say s2"]
+        await late_messages.take_up(messages, approvals, lives)
+        await life.rest(lives[0])
+        assert agent.heard == ["say s2", "say s1"]

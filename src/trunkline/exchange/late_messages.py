@@ -20,6 +20,10 @@ from trunkline.exchange.approvals import ApprovalStore
 from trunkline.exchange.live_session import LiveSession
 from trunkline.exchange.messages import Messages, QueuedMessage, begun_in
 
+#: How long one session is waited for. One that is busy is asked the next time: the caller has others to look after, and
+#: nodes that died.
+EACH_SECONDS = 2.0
+
 
 async def take_up(messages: Messages, approvals: ApprovalStore, lives: Sequence[LiveSession]) -> set[str]:
     """Have sessions that are ours answer the messages that another node kept for them, and ask again what it closed.
@@ -27,12 +31,16 @@ async def take_up(messages: Messages, approvals: ApprovalStore, lives: Sequence[
     has them."""
     waiting, asked = set(await messages.sessions_waiting()), set(await approvals.sessions_waiting())
     for live in lives:
-        if live.id in waiting:
-            # The second: it was closed meanwhile.
-            with suppress(Fault, ValueError):
-                await take_in(messages, live)
         if live.id not in asked:
             live.ask_again()
+
+    async def taken_in(live: LiveSession) -> None:
+        # The second: it was closed meanwhile.
+        with suppress(Fault, ValueError, TimeoutError):
+            async with asyncio.timeout(EACH_SECONDS):
+                await take_in(messages, live)
+
+    await asyncio.gather(*(taken_in(live) for live in lives if live.id in waiting))
     return waiting | asked
 
 
