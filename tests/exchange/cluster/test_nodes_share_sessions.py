@@ -198,6 +198,10 @@ async def test_draining_a_node_moves_its_sessions_after_their_turns(world: Clust
         assert a.cluster is not None
         assert b.cluster is not None
         assert await b.cluster.ask(b.cluster.nodes.others["a"], {"do": "drain"}) == 1
+        # Whoever waits until it is drained asks any node.
+        await b.cluster.nodes.look()
+        node = b.cluster.nodes.others["a"]
+        assert (node.draining, node.sessions) == (True, 1)
         world.agents["simple"].gate.set()
         await until(lambda: a.switchboard.live("s1") is None)
         found = await b.switchboard.find("s1")

@@ -60,7 +60,7 @@ class NodeAnswers:
             case "remove":
                 return await self._board.remove(request["session"])
             case "drain":
-                return self._draining.begin()
+                return await self._draining.begin()
         raise RemoteProtocolError(f"There is no request `{request['do']}`.")
 
     async def _live(self, request: Mapping[str, Any]) -> LiveSession:

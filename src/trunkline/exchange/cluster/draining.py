@@ -25,12 +25,15 @@ class Draining:
         self._cluster = cluster
         self._task: asyncio.Task[None] | None = None
 
-    def begin(self) -> int:
+    async def begin(self) -> int:
         """Let go of everything, and go on with that; gives how many sessions there are to let go of. May be called
         again."""
+        # Before the answer: whoever waits for the end of it asks any node how many there are.
+        left = sum(not live.is_followed for live in self._board.at_work)
+        await self._cluster.nodes.update(draining=True, sessions=left)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._drain(), name="drain the node")
-        return sum(not live.is_followed for live in self._board.at_work)
+        return left
 
     async def close(self) -> None:
         """Let go of no more."""
@@ -39,13 +42,13 @@ class Draining:
             await asyncio.wait({self._task})
 
     async def _drain(self) -> None:
-        await self._cluster.nodes.update(draining=True)
         while self._cluster.owned:
             await asyncio.gather(*(self._moved(live) for live in self._board.at_work if not live.is_followed))
             # Those that are asleep, as far as this run has had them. One that was woken meanwhile is let go of next.
             for session in tuple(self._cluster.owned):
                 if (live := self._board.live(session)) is None or live.is_followed:
                     await self._cluster.release(session)
+        await self._cluster.nodes.update(sessions=0)
         logger.warning("this node is drained")
 
     async def _moved(self, live: LiveSession) -> None:
