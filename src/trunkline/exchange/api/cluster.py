@@ -25,12 +25,14 @@ async def status(call: ApiCall) -> Mapping[str, Any]:
     cluster = _cluster(call)
     try:
         await cluster.nodes.look()
+        # Also when servers answer: they may not have let this node say that it is alive.
+        cluster.check()
         why = ""
     except Fault as fault:
         why = str(fault)
     live = call.exchange.switchboard.at_work
     me = cluster.me.replace(sessions=sum(not each.is_followed for each in live))
-    is_ready = cluster.nodes.is_held and not why
+    is_ready = not why
     others = [_members(each, True) for each in cluster.nodes.others.values()]
     nodes = sorted([*others, _members(me, is_ready)], key=lambda node: str(node["name"]))
     return {"cluster": cluster.settings.name, "node": me.name, "ready": is_ready, "why": why, "nodes": nodes}
