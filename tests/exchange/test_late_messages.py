@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.exchange_world import CommandedAgent, World
 from tests.support.loop import until
+from trunkline.core.agent import Approve
 from trunkline.core.events import UserMessage
 from trunkline.exchange import late_messages
 from trunkline.exchange.messages import QueuedMessage
@@ -155,3 +156,22 @@ async def test_a_session_that_is_busy_does_not_keep_the_others_waiting(
         await late_messages.take_up(messages, approvals, lives)
         await life.rest(lives[0])
         assert agent.heard == ["say s2", "say s1"]
+
+
+async def test_people_are_told_of_a_question_once_however_often_its_row_is_looked_for(tmp_path: Path) -> None:
+    world = World(tmp_path, agent=CommandedAgent())
+    async with world.living() as life:
+        live = await life.open()
+        await life.say(live, "tool t1")
+        await life.pending()
+        # As when another node's rows were read right before the question's own was written.
+        live.ask_again()
+        await live.written()
+        assert world.asked == ["t1"]
+        await life.switchboard.approvals.close_all(live.id, "by a node that had lost the session")
+        live.ask_again()
+        await live.written()
+        # Whoever looked for the first row found it closed.
+        assert world.asked == ["t1", "t1"]
+        live.answer("t1", Approve(), "ana")
+        await life.rest(live)

@@ -97,6 +97,8 @@ class LiveSession:
         self._born: BornRow | None = None
         self._asked = {request.call_id: digest(request) for request in session.waiting}
         """The calls that await a person, as they were shown: without secrets, unlike the agent's own."""
+        self._told_of: set[str] = set()
+        """The questions of the turn in progress that people were told of."""
         self._clock: asyncio.TimerHandle | None = None
         self._timed = session.turn
         """The turn that is being timed."""
@@ -172,10 +174,11 @@ class LiveSession:
         self.session.answer(call_id, decision, by)
 
     def ask_again(self) -> None:
-        """See that there is a row for each question that waits."""
+        """See that there is a row for each question that waits and has been shown."""
         turn = self.session.turn
         for request in self.session.waiting:
-            self._rows.write(partial(self._ask, turn, request))
+            if request.call_id in self._asked:
+                self._rows.write(partial(self._ask, turn, request))
 
     async def set_mode(self, mode: Mode) -> None:
         """Change the approval mode."""
@@ -322,6 +325,7 @@ class LiveSession:
             case TurnEnded(outcome=outcome, usage=usage):
                 for call_id in tuple(self._asked):
                     self._close_call(turn, call_id, "The turn ended before there was an answer.")
+                self._told_of.clear()
                 self._stop_clock()
                 self._left = None
                 self._note_health(outcome)
@@ -372,7 +376,10 @@ class LiveSession:
         return turn, (found.message.sender or "") if found else ""
 
     async def _ask(self, turn: int, request: ToolRequested) -> None:
-        self._told(await self._approvals.asked(self.id, self.agent, turn, request))
+        approval = await self._approvals.asked(self.id, self.agent, turn, request)
+        if approval.id not in self._told_of:
+            self._told_of.add(approval.id)
+            self._told(approval)
 
     # The time limit of a turn. The clock stops while a person is asked.
 
