@@ -14,6 +14,7 @@ from trunkline.core.events import ToolRequested, UserMessage
 from trunkline.core.faults import SessionNotFound, StoreUnavailable
 from trunkline.exchange.acts import Acts
 from trunkline.exchange.cluster import joining
+from trunkline.exchange.cluster.nodes import Nodes
 from trunkline.exchange.cluster.places import SessionPlaces
 from trunkline.exchange.forking import fork
 from trunkline.exchange.live_session import LiveSession
@@ -162,6 +163,23 @@ async def test_what_another_node_kept_for_a_session_that_it_had_lost_is_answered
         await said(live)
         await a.switchboard.messages.take("s1", UserMessage("say two", id="late"), live.session.shown)
         assert words(await said(live, ends=2)) == "onetwo"
+
+
+async def test_a_node_that_is_cut_off_takes_in_nothing_of_what_others_keep(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world.node("a") as a:
+        live, messages = await a.switchboard.open("helper", "s1"), a.switchboard.messages
+        kept = await messages.take("s1", UserMessage("say one", id="m1"), live.session.shown)
+        assert a.cluster is not None
+        watch = joining._Watch(a.switchboard, a.budgets, a.cluster)
+        with monkeypatch.context() as patched:
+            patched.setattr(Nodes, "is_held", property(lambda self: False))
+            await watch._look()
+        assert await messages.forget(kept.number)
+        await messages.take("s1", UserMessage("say two", id="m2"), live.session.shown)
+        await watch._look()
+        assert words(await said(live)) == "two"
 
 
 async def test_a_node_that_cannot_wake_a_session_closes_no_question_of_its_owner(

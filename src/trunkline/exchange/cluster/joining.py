@@ -87,7 +87,10 @@ class _Watch:
             self._cluster.nodes.me = self._cluster.me.replace(sessions=at_work)
         await self._budgets.refresh()
         self._looks -= 1
-        if self._looks < 0 and self._cluster.nodes.is_held and not self._cluster.me.draining:
+        if not self._cluster.nodes.is_held:
+            # Its sessions may be others', and so may what waits in them.
+            return
+        if self._looks < 0 and not self._cluster.me.draining:
             await self._board.take_over()
             self._looks = LOOKS
         else:
