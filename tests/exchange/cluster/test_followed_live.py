@@ -8,7 +8,9 @@ from tests.support import attached
 from tests.support.cluster_world import ClusterWorld
 from tests.support.loop import until
 from trunkline.base.attach import AttachHeader, Wire
+from trunkline.exchange.acts import Acts
 from trunkline.exchange.attach import attach_socket
+from trunkline.store.database import DatabaseGone
 
 pytestmark = pytest.mark.process
 
@@ -46,3 +48,20 @@ async def test_attached_clients_are_told_when_their_node_takes_the_session_over(
                 while await client.more():
                     pass
                 assert client.ending is not None
+
+
+async def test_who_comes_and_goes_while_the_database_is_away_is_told_in_the_log(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def gone(acts: Acts, session: str, noted: object) -> None:
+        raise DatabaseGone("The database does not answer.")
+
+    async with world.nodes("a", "b") as (a, b):
+        await a.switchboard.open("helper", "s1")
+        theirs = await b.switchboard.find("s1")
+        with monkeypatch.context() as patched:
+            patched.setattr(Acts, "keep", gone)
+            async with b.switchboard.attached("s1", by="bob", wire="chat") as live:
+                assert live is theirs
+                await until(lambda: "joined session s1" in caplog.text)
+            await until(lambda: "left session s1" in caplog.text)

@@ -6,6 +6,7 @@ Its owner keeps the rows, counts, and enforces the limits. Here it is only watch
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -24,6 +25,9 @@ from trunkline.exchange.directory import AgentEntry
 from trunkline.exchange.live_session import LiveSession
 from trunkline.exchange.messages import Messages
 from trunkline.exchange.session_rows import SessionRow
+from trunkline.store.database import DatabaseError
+
+logger = logging.getLogger(__name__)
 
 #: Asks the owner of this session for something.
 AskOwner = Callable[[Mapping[str, Any]], Awaitable[Any]]
@@ -94,9 +98,15 @@ class FollowedLive(LiveSession):
         """The owner's rows are its own."""
 
     def note(self, act: Act, acts: Acts) -> None:
-        task = asyncio.create_task(acts.keep(self.id, [act]), name="note who comes and goes")
+        task = asyncio.create_task(self._keep_act(act, acts), name="note who comes and goes")
         self._noting.add(task)
         task.add_done_callback(self._noting.discard)
+
+    async def _keep_act(self, act: Act, acts: Acts) -> None:
+        try:
+            await acts.keep(self.id, [act])
+        except DatabaseError as error:
+            logger.warning("it could not be noted that somebody %s session %s: %s", act.what, self.id, error)
 
     async def close(self) -> None:
         """Follow it no more. It goes on."""
