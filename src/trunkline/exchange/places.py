@@ -50,6 +50,9 @@ class Places(Protocol):
     def is_ours(self, session: str) -> bool:
         """Whether a session that became ours still is, as far as we have heard."""
 
+    async def is_still_ours(self, session: str) -> bool:
+        """The same for sure: no other node has opened it. Not if nobody can say."""
+
     async def is_free(self, session: str) -> bool:
         """Whether no living node has a session that we do not have."""
 
@@ -123,6 +126,9 @@ class OnePlace:
         """It is."""
 
     def is_ours(self, session: str) -> bool:
+        return True
+
+    async def is_still_ours(self, session: str) -> bool:
         return True
 
     async def is_free(self, session: str) -> bool:

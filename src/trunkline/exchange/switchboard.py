@@ -399,7 +399,8 @@ class Switchboard:
             live = await self._opening.opened(entry, agent, row, resume=False)
         except BaseException:
             await born.settled()
-            await self.session_rows.delete(row.id)
+            if await self._places.is_still_ours(row.id):  # else it is another's, row and all
+                await self.session_rows.delete(row.id)
             raise
         live.session.when_lost(partial(self._lost, row.id))
         live.follow(born)

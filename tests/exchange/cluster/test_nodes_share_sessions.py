@@ -18,6 +18,8 @@ from trunkline.exchange.cluster.nodes import Nodes
 from trunkline.exchange.cluster.places import SessionPlaces
 from trunkline.exchange.forking import fork
 from trunkline.exchange.live_session import LiveSession
+from trunkline.store.jetstream.errors import StreamGone
+from trunkline.store.jetstream.ownership import Ownership, SessionOwner
 
 pytestmark = pytest.mark.process
 
@@ -163,6 +165,41 @@ async def test_what_another_node_kept_for_a_session_that_it_had_lost_is_answered
         await said(live)
         await a.switchboard.messages.take("s1", UserMessage("say two", id="late"), live.session.shown)
         assert words(await said(live, ends=2)) == "onetwo"
+
+
+@pytest.mark.parametrize("fault", ["is another's", "is cut off", "fails"])
+async def test_a_session_that_could_not_be_begun_is_removed_by_its_owner_alone(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    async with world.nodes("a", "b") as (a, b):
+        assert b.cluster is not None
+        theirs, ownership = b.cluster, b.cluster.ownership
+
+        async def failing(*given: object, **named: object) -> LiveSession:
+            if fault == "is another's":
+                # While it was cut off, as long as others take it for dead.
+                taken = await ownership.claim("s1", await ownership.find("s1"), "b", theirs.me.run)
+                assert taken is not None
+                theirs.owned["s1"] = taken
+                await b.switchboard.submit(await b.switchboard.find("s1"), UserMessage("say one", id="m1"))
+            elif fault == "is cut off":
+                meanwhile.setattr(Ownership, "find", gone)
+            raise StreamGone("NATS does not say what happened in the session.", retryable=True)
+
+        async def gone(self: Ownership, session: str) -> SessionOwner:
+            raise StreamGone("NATS does not answer.", retryable=True)
+
+        with monkeypatch.context() as meanwhile:
+            meanwhile.setattr(a.switchboard._opening, "opened", failing)
+            with pytest.raises(StreamGone):
+                await a.switchboard.open("helper", "s1")
+        if fault == "fails":
+            with pytest.raises(SessionNotFound):
+                await b.switchboard.find("s1")
+            return
+        live = await b.switchboard.find("s1")
+        await b.switchboard.submit(live, UserMessage("say one", id="m1"))
+        assert words(await said(live)) == "one"
 
 
 async def test_a_node_that_is_cut_off_takes_in_nothing_of_what_others_keep(

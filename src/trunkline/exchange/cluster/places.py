@@ -22,6 +22,7 @@ from trunkline.exchange.messages import Messages
 from trunkline.exchange.session_rows import SessionRow
 from trunkline.exchange.settings import AgentSettings
 from trunkline.store.files import FileStore
+from trunkline.store.jetstream.errors import StreamError
 from trunkline.store.jetstream.reading import follow
 
 logger = logging.getLogger(__name__)
@@ -53,6 +54,16 @@ class SessionPlaces:
     def is_ours(self, session: str) -> bool:
         """Whether a session that became ours still is, as far as we have heard."""
         return session in self.cluster.owned
+
+    async def is_still_ours(self, session: str) -> bool:
+        """The same as the servers have it; not if they do not say."""
+        try:
+            owner = await self.cluster.ownership.find(session)
+        except StreamError as error:
+            logger.warning("it is not known whose session %s is: %s", session, error)
+            return False
+        me = self.cluster.me
+        return self.cluster.nodes.is_held and (owner.node, owner.run) == (me.name, me.run)
 
     async def is_free(self, session: str) -> bool:
         """Whether no living node has a session.
