@@ -18,6 +18,7 @@ from trunkline.exchange.cluster.nodes import Nodes
 from trunkline.exchange.cluster.places import SessionPlaces
 from trunkline.exchange.forking import fork
 from trunkline.exchange.live_session import LiveSession
+from trunkline.store.database import DatabaseGone
 from trunkline.store.jetstream.errors import StreamGone
 from trunkline.store.jetstream.ownership import Ownership, SessionOwner
 
@@ -165,6 +166,22 @@ async def test_what_another_node_kept_for_a_session_that_it_had_lost_is_answered
         await said(live)
         await a.switchboard.messages.take("s1", UserMessage("say two", id="late"), live.session.shown)
         assert words(await said(live, ends=2)) == "onetwo"
+
+
+async def test_a_node_whose_owner_cannot_reach_the_database_says_that_it_passes(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def gone(*given: object) -> None:
+        raise DatabaseGone("terminating connection due to administrator command")
+
+    async with world.nodes("a", "b") as (a, b):
+        await a.switchboard.open("helper", "s1")
+        theirs = await b.switchboard.find("s1")
+        monkeypatch.setattr(a.switchboard.messages, "take", gone)
+        with pytest.raises(StoreUnavailable, match="The database does not answer") as raised:
+            await b.switchboard.submit(theirs, UserMessage("say one", id="m1"))
+        assert raised.value.retryable
+        assert raised.value.retry_after
 
 
 @pytest.mark.parametrize("fault", ["is another's", "is cut off", "fails"])

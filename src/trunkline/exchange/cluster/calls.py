@@ -17,6 +17,7 @@ from trunkline.base import jsontext, log_context, trace_context
 from trunkline.core.fault_kinds import of, of_kind
 from trunkline.core.faults import Fault, MayBeDone, StoreUnavailable
 from trunkline.exchange.cluster.nodes import ClusterNode
+from trunkline.store.database import DatabaseGone
 from trunkline.store.jetstream.errors import StreamError, translated
 from trunkline.store.jetstream.stream import SessionStream
 
@@ -26,6 +27,8 @@ logger = logging.getLogger(__name__)
 CALL_SECONDS = 30.0
 #: How often is looked meanwhile whether the other node counts as alive.
 LOOK_SECONDS = 0.5
+#: When to try again while the database does not answer, in seconds.
+GONE_SECONDS = 5
 #: What a message may hold besides the request.
 _ROOM = 4096
 
@@ -133,17 +136,25 @@ class NodeCalls:
         trace_context.enter(trace_context.read(whence))
         try:
             value = {"value": await self._answer(jsontext.loads(message.data))}
+        except DatabaseGone as error:
+            logger.warning("the database does not answer: %s", error)
+            gone = StoreUnavailable("The database does not answer.", retryable=True, hint="Try again later.")
+            gone.retry_after = GONE_SECONDS
+            value = _told(gone)
         except Exception as error:
             if not isinstance(error, Fault):
                 logger.exception("a request of another node failed")
-            fault = of(error)
-            value = {
-                "fault": fault.kind,
-                "message": str(fault),
-                "retryable": fault.retryable,
-                "retry_after": fault.retry_after,
-            }
+            value = _told(of(error))
         await message.respond(jsontext.dumps(value))
+
+
+def _told(fault: Fault) -> dict[str, Any]:
+    return {
+        "fault": fault.kind,
+        "message": str(fault),
+        "retryable": fault.retryable,
+        "retry_after": fault.retry_after,
+    }
 
 
 def _whence() -> dict[str, str] | None:
