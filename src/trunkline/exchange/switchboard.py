@@ -123,7 +123,8 @@ class Switchboard:
         waiting = await self.take_in_late()
         waiting |= {id for id, _ in await self._tallies.uncounted()}
         ours = {live.id for live in self.at_work if not live.is_followed}
-        for id in await self._places.free(set(await self.session_rows.passing()) - ours):
+        passing = {id for id in await self.session_rows.passing() if not self._places.is_ours(id)}
+        for id in await self._places.free(passing - ours):
             with suppress(Fault, OSError):
                 await self.remove(id)
         rows = await asyncio.gather(*map(self.row, sorted(waiting - ours)))
@@ -133,8 +134,7 @@ class Switchboard:
         self.indexing.look(again=True)
 
     async def take_in_late(self) -> set[str]:
-        """Have our sessions take up what other nodes did to their rows. Gives the sessions in which something is
-        pending, whichever node has them."""
+        """Have ours take up what other nodes did to their rows. Gives all sessions in which something is pending."""
         ours = [live for live in self.at_work if not live.is_followed]
         return await late_messages.take_up(self.messages, self.approvals, ours)
 

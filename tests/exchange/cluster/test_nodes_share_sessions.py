@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -182,6 +183,34 @@ async def test_a_node_whose_owner_cannot_reach_the_database_says_that_it_passes(
             await b.switchboard.submit(theirs, UserMessage("say one", id="m1"))
         assert raised.value.retryable
         assert raised.value.retry_after
+
+
+async def test_a_passing_session_that_is_being_opened_is_not_taken_for_a_dead_nodes(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world.node("a") as a:
+        board, may_open = a.switchboard, asyncio.Event()
+        opened, removed = board._opening.opened, list[str]()
+
+        async def later(*given: Any, **named: Any) -> LiveSession:
+            await may_open.wait()
+            return await opened(*given, **named)
+
+        async def remove(session_id: str) -> None:
+            removed.append(session_id)
+
+        monkeypatch.setattr(board._opening, "opened", later)
+        opening = asyncio.create_task(board.open("helper", "s1", passing=True))
+        while not await board.session_rows.passing():  # noqa: ASYNC110  (a row tells nobody)
+            await asyncio.sleep(0)
+        with monkeypatch.context() as patched:
+            patched.setattr(board, "remove", remove)
+            await board.take_over()
+        may_open.set()
+        live = await opening
+        assert removed == []
+        live.session.submit(UserMessage("say one"))
+        assert words(await said(live)) == "one"
 
 
 @pytest.mark.parametrize("fault", ["is another's", "is cut off", "fails"])
