@@ -91,6 +91,26 @@ def test_a_bundle_takes_the_place_of_another_when_all_of_it_is_there(
     assert [each.name for each in place.iterdir()] == ["new"]
 
 
+def test_whoever_plays_can_read_a_bundle_whose_maker_keeps_models_private(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(plan: object, root: str, report: object) -> dict[str, object]:
+        Path(root, "models").mkdir(0o700)
+        for name, mode in (("models/one.gguf", 0o600), ("tryll-server", 0o700)):
+            Path(root, name).touch(mode)
+        return {}
+
+    monkeypatch.setattr(build, "_fill", fill)
+    place = tmp_path / "bundle"
+    before = os.umask(0o077)
+    try:
+        build.build(build.planned((), ()), str(place), print)
+    finally:
+        os.umask(before)
+    modes = {each.name: each.stat().st_mode & 0o777 for each in (place, *place.rglob("*"))}
+    assert modes == {"bundle": 0o755, "models": 0o755, "one.gguf": 0o644, "tryll-server": 0o755}
+
+
 def test_what_is_under_the_gpl_is_taken_only_for_a_model_that_needs_it() -> None:
     without = [packages.described(each) for each in packages.needed("graph", "local", "voice").values()]
     assert packages.copyleft(without) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import stat
 import sys
 from collections.abc import Callable, Sequence
 from compileall import compile_dir
@@ -22,8 +23,8 @@ from trunkline.cli.bundling.models import ChosenGraph, ChosenModel
 from trunkline.core.faults import ConfigError
 from trunkline.core.starting import lacks_package
 
-#: Files of the bundle that somebody may look at; nobody's secrets.
-_FOLDER_MODE = 0o755
+#: The bundle is for whoever plays, and has nobody's secrets.
+_FOLDER_MODE, _PROGRAM_MODE, _FILE_MODE = 0o755, 0o755, 0o644
 
 Report = Callable[[str], None]
 
@@ -76,6 +77,7 @@ def build(plan: BundlePlan, place: str, report: Report, *, force: bool = False) 
     os.makedirs(root, _FOLDER_MODE)
     try:
         told = _fill(plan, root, report)
+        _open(root)
         _move(root, place)
     except BaseException:
         shutil.rmtree(root, ignore_errors=True)
@@ -147,6 +149,16 @@ def _try(root: str) -> None:
     code, said = asked("env", "-i", os.path.join(root, written.LAUNCHER), "--help")
     if code or "--exit-with-stdin" not in said:
         raise ConfigError(f"The bundle does not start: {said.strip()[-500:]}")
+
+
+def _open(root: str) -> None:
+    """Let everybody read it: what was copied brought its modes along, and a cache of models is for one user alone."""
+    for folder, _, names in os.walk(root):
+        os.chmod(folder, _FOLDER_MODE)
+        for name in names:
+            path = os.path.join(folder, name)
+            if not os.path.islink(path):
+                os.chmod(path, _PROGRAM_MODE if os.stat(path).st_mode & stat.S_IXUSR else _FILE_MODE)
 
 
 def _size(root: str) -> int:
