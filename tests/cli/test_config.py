@@ -226,6 +226,20 @@ def test_without_a_file_all_files_and_variables_that_count_are_checked(workspace
     assert (problem["file"], problem["problem"].startswith("must be")) == ("TRUNKLINE_NETWORK_RATE_LIMIT", True)
 
 
+def test_a_file_that_is_read_in_place_of_all_others_is_the_one_that_is_checked_and_named(workspace: Path) -> None:
+    own("[default]\nmax_turn = 3\n")
+    file = workspace / "server.toml"
+    file.write_text('[models."m"]\ngpu_layers = -4\n')
+    result = config("check", TRUNKLINE_CONFIG="server.toml")
+    assert (result.exit_code, result.stdout.partition(" `")[0]) == (1, "server.toml:2:1:"), result.stdout
+    file.write_text("[tryll]\nmax_clients = 3\n")
+    assert config("check", TRUNKLINE_CONFIG="server.toml").stdout == "server.toml: ok\n"
+    assert config("path", TRUNKLINE_CONFIG="server.toml").stdout.splitlines()[1:] == [
+        f"yes    TRUNKLINE_CONFIG  {file}"
+    ]
+    assert config("check", TRUNKLINE_CONFIG="gone.toml").stdout == "gone.toml: does not exist.\n"
+
+
 STRANGE = '[default]\nmodel = "m"\nmax_turns = 3\n[tools]\nallow_list = ["Bash"]\n[bridge]\nagent = "echo"\n'
 
 

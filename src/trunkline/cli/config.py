@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from trunkline.base import config_aionrs, jsontext
-from trunkline.base.config import MOST_NAMED, PROJECT_FILE, Origin, user_file
+from trunkline.base.config import FILE_VARIABLE, MOST_NAMED, PROJECT_FILE, Origin, user_file
 from trunkline.base.config_problems import Problem
 from trunkline.base.printable import printable_line
 from trunkline.base.values import Value
@@ -81,11 +81,12 @@ def check_command(file: str | None, as_json: bool, workspace: str) -> None:
     Each mistake is one line with its place, `FILE:LINE:COLUMN`, and what was probably meant. Ends with exit code 1 if
     there is one. What a workspace's files say in vain, since you do not trust it, is told as well, and is no mistake.
     """
-    files = [file] if file is not None else [user_file(), os.path.join(workspace, PROJECT_FILE)]
+    only = file if file is not None else os.environ.get(FILE_VARIABLE) or None
+    files = [only] if only is not None else [user_file(), os.path.join(workspace, PROJECT_FILE)]
     problems: list[Problem] = []
     looked_at = []
     for each in files:
-        found = problems_of(each, missing=file is not None)
+        found = problems_of(each, missing=only is not None)
         if found is not None:
             looked_at.append(each)
             problems += found
@@ -143,6 +144,8 @@ def path_command(user: bool, as_json: bool, workspace: str) -> None:
     ]
     if named := os.environ.get(config_aionrs.FILE_VARIABLE):
         files.append((named, f"{config_aionrs.FILE_VARIABLE}"))
+    if only := os.environ.get(FILE_VARIABLE):
+        files = [(os.path.abspath(only), FILE_VARIABLE)]
     if as_json:
         told = [{"path": path, "whose": whose, "exists": os.path.exists(path)} for path, whose in files]
         click.echo(jsontext.dumps({"files": told}).decode())
