@@ -17,7 +17,7 @@ from trunkline.models.engines import Vector, fingerprint
 from trunkline.models.installed import no_engine
 from trunkline.models.llama_server import default_threads
 from trunkline.models.load_options import CPU, LoadedAs
-from trunkline.models.onnx import session_options
+from trunkline.models.onnx import runtime, session_options
 
 #: What the model was made for. The rest of a longer text does not count.
 MAX_TOKENS = 256
@@ -110,7 +110,7 @@ def _tokenizer(path: str) -> str:
 
 def _load(path: str, threads: int) -> tuple[Any, Any]:
     try:
-        import onnxruntime  # type: ignore[import-untyped]  # it has no stubs
+        onnxruntime = runtime()
         from tokenizers import Tokenizer
     except ImportError:
         raise ProviderError(no_engine("embeddings")) from None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunkline.models.installed import no_engine
 from trunkline.models.llama_server import default_threads
-from trunkline.models.onnx import session_options
+from trunkline.models.onnx import runtime, session_options
 from trunkline.models.voice.decoding import ThreadedRecognizer
 from trunkline.models.voice.engines import HEARING_RATE, SpeechError
 
@@ -114,7 +114,7 @@ class Moonshine(ThreadedRecognizer):
 
 def _load(path: str, threads: int) -> tuple[Any, Any, list[bytes]]:
     try:
-        import onnxruntime  # type: ignore[import-untyped]  # it has no stubs
+        onnxruntime = runtime()
     except ImportError:
         raise SpeechError(no_engine("voice")) from None
     options = session_options(threads)

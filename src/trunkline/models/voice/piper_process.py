@@ -12,7 +12,7 @@ from itertools import accumulate, chain
 from typing import Any
 
 from trunkline.base import jsontext
-from trunkline.models.onnx import session_options
+from trunkline.models.onnx import runtime, session_options
 from trunkline.models.voice import child
 from trunkline.models.voice.marks import IPA_BEGIN, OWN_BEGIN, PHONEMES_END, Marks, WantedSpeech
 from trunkline.models.voice.onnx_output import with_durations
@@ -49,7 +49,7 @@ class Piper:
     """A `Speaker`."""
 
     def __init__(self, path: str, threads: int) -> None:
-        import onnxruntime  # type: ignore[import-untyped]  # it has no stubs
+        onnxruntime = runtime()
         from piper import PiperVoice
         from piper.config import PiperConfig
 
