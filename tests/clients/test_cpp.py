@@ -351,3 +351,14 @@ def test_the_example_talks_and_carries_out_what_the_character_wants(tmp_path: Pa
     assert done.returncode == 0, done.stderr
     assert "You said: Good evening" in done.stdout
     assert "* The gate opens." in done.stdout
+
+
+def test_the_example_takes_a_model_with_and_without_an_address(tmp_path: Path) -> None:
+    program = compiled(tmp_path / "chat", CLIENT / "example" / "chat.cpp", CLIENT / "tryll.cpp", flags=("-O0",))
+    # A server of its own is `trunkline` in PATH.
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    with tryll_process() as server:
+        for words in (("no-such-model",), ("no-such-model", f"127.0.0.1:{server.port}")):
+            done = subprocess.run([program, *words], env=env, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+            assert done.returncode == 1
+            assert "no-such-model" in done.stderr

@@ -12,8 +12,13 @@
 int main(int count, char **arguments) {
   tryll::ManagedServer server;
   tryll::Options options;
-  const std::string address = count > 1 ? arguments[1] : "";
-  if (address.find(':') != std::string::npos) {
+  std::string address, model;
+  for (int each = 1; each < count; ++each) {
+    const std::string word = arguments[each];
+    // A model of a hub has a colon, too: ORG/REPO:FILE.
+    (word.find(':') != std::string::npos && word.find('/') == std::string::npos ? address : model) = word;
+  }
+  if (!address.empty()) {
     options.host = address.substr(0, address.rfind(':'));
     options.port = static_cast<std::uint16_t>(std::atoi(address.c_str() + address.rfind(':') + 1));
   } else {
@@ -21,8 +26,7 @@ int main(int count, char **arguments) {
     options.host = server.host();
     options.port = server.port();
   }
-  const std::string model = count > 2 ? arguments[2] : "mock";
-  if (count > 2) {
+  if (!model.empty()) {
     options.config.inference_engine = tryll::InferenceEngine::LlamaCpp;
     options.config.allow_auto_model_downloading = true;
   }
@@ -42,7 +46,7 @@ int main(int count, char **arguments) {
   tryll::GraphDescription graph{{{"tools", tools}, {"answer", answer}}, "tools"};
 
   tryll::AgentOptions agent_options;
-  agent_options.default_model = model;
+  agent_options.default_model = model.empty() ? "mock" : model;
   agent_options.progress = [](const tryll::DownloadProgress &progress) {
     std::fprintf(stderr, "%s: %.0f %%\n", progress.model_name.c_str(), static_cast<double>(progress.percent));
   };

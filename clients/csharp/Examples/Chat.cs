@@ -27,8 +27,16 @@ static class Chat
     static void Talk(ManagedServer server, string[] arguments)
     {
         var options = new ClientOptions();
-        string address = arguments.Length > 0 ? arguments[0] : "";
-        if (address.Contains(":"))
+        string address = null, model = null;
+        foreach (string word in arguments)
+        {
+            // A model of a hub has a colon, too: ORG/REPO:FILE.
+            if (word.Contains(":") && !word.Contains("/"))
+                address = word;
+            else
+                model = word;
+        }
+        if (address != null)
         {
             options.Host = address.Substring(0, address.LastIndexOf(':'));
             options.Port = int.Parse(address.Substring(options.Host.Length + 1), CultureInfo.InvariantCulture);
@@ -39,8 +47,7 @@ static class Chat
             options.Host = server.Host;
             options.Port = server.Port;
         }
-        string model = arguments.Length > 1 ? arguments[1] : "mock";
-        if (arguments.Length > 1)
+        if (model != null)
         {
             options.Config.InferenceEngine = InferenceEngine.LlamaCpp;
             options.Config.AllowAutoModelDownloading = true;
@@ -50,7 +57,7 @@ static class Chat
             client.Wait(client.Connect());
             var berta = client.Wait(client.CreateAgent(Berta(), new AgentOptions
             {
-                DefaultModel = model,
+                DefaultModel = model ?? "mock",
                 Progress = progress => Console.Error.WriteLine("{0}: {1:0} %", progress.ModelName, progress.Percent)
             }));
             Console.Write("> ");
