@@ -7,8 +7,11 @@
 BIN := .venv/bin
 # Python keeps what it compiled, whatever the shell says: without, every test process compiles all tests anew.
 unexport PYTHONDONTWRITEBYTECODE
-# One more than there are cores: a test that waits for its processes leaves its core to another.
-WORKERS ?= $(shell expr $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 1)
+# More than there are cores: a test that waits for its processes leaves its core to another. The long ones start more of
+# them, and each with more memory.
+CORES := $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
+test check coverage: WORKERS ?= $(shell expr $(CORES) + 2)
+test-long: WORKERS ?= $(shell expr $(CORES) + 1)
 # By file, so that what a file builds for its tests is built once.
 # In the order of tests/conftest.py: those that take long first, and not last because they are few.
 # A worker that crashes ends the run: with another in its place pytest-xdist may wait for ever.

@@ -57,15 +57,23 @@ def module_name(path: Path) -> str:
     return ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
 
 
+Nodes = Sequence[ast.AST]
+
+
+def nodes_in(source: bytes | str) -> Nodes:
+    """All nodes of a source's syntax tree."""
+    return list(ast.walk(ast.parse(source)))
+
+
 @pytest.fixture(scope="module")
-def trees() -> Mapping[Path, ast.Module]:
-    """Every file of ours, parsed once for all tests that look at all of them."""
-    return {path: ast.parse(path.read_bytes()) for path in (ROOT / "src").rglob("*.py")}
+def files() -> Mapping[Path, Nodes]:
+    """Every file of ours, read once for all tests that look at all of them."""
+    return {path: nodes_in(path.read_bytes()) for path in (ROOT / "src").rglob("*.py")}
 
 
-def mentioned(tree: ast.Module) -> Iterator[str]:
+def mentioned(nodes: Nodes) -> Iterator[str]:
     """All that a file imports, and the strings that could name a module which it looks up."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -75,9 +83,9 @@ def mentioned(tree: ast.Module) -> Iterator[str]:
             yield node.value.partition(":")[0].replace("-", "_")
 
 
-def test_no_module_is_there_for_tests_alone(trees: Mapping[Path, ast.Module]) -> None:
-    names = {path: module_name(path) for path in trees}
-    mentions = {name: set(mentioned(trees[path])) for path, name in names.items()}
+def test_no_module_is_there_for_tests_alone(files: Mapping[Path, Nodes]) -> None:
+    names = {path: module_name(path) for path in files}
+    mentions = {name: set(mentioned(files[path])) for path, name in names.items()}
     # What users import into programs of their own is in the documents.
     documents = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md"))
 
@@ -96,8 +104,8 @@ def test_no_module_is_there_for_tests_alone(trees: Mapping[Path, ast.Module]) ->
             )
         )
 
-    files = {name: path for path, name in names.items() if path.stem not in ("__init__", "__main__")}
-    unused = {name: path for name, path in files.items() if not is_used(name)}
+    modules = {name: path for path, name in names.items() if path.stem not in ("__init__", "__main__")}
+    unused = {name: path for name, path in modules.items() if not is_used(name)}
     # Programs of others may import a module from where it was.
     former = {name for name, path in unused.items() if path.read_text("utf-8").startswith('"""The former place of')}
     assert unused.keys() - former == set()
@@ -113,13 +121,10 @@ MOST_ERROR_ROOTS = 48
 
 
 @pytest.fixture(scope="module")
-def classes(trees: Mapping[Path, ast.Module]) -> Sequence[tuple[str, ast.ClassDef]]:
+def classes(files: Mapping[Path, Nodes]) -> Sequence[tuple[str, ast.ClassDef]]:
     """Every class of ours, with its module."""
     return [
-        (module_name(path), node)
-        for path, tree in trees.items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef)
+        (module_name(path), node) for path, nodes in files.items() for node in nodes if isinstance(node, ast.ClassDef)
     ]
 
 
@@ -165,9 +170,9 @@ PRIVATE = {
 _PRIVATE_MODULE = re.compile(r"(?:[a-z]\w*\.)*_[a-z]\w*(?:\.\w+)*")
 
 
-def own_names(tree: ast.AST) -> Iterator[str]:
+def own_names(nodes: Nodes) -> Iterator[str]:
     """What a file of ours defines, and may thus be used by others of ours."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name
@@ -177,11 +182,11 @@ def own_names(tree: ast.AST) -> Iterator[str]:
                 yield name
 
 
-def private_names(tree: ast.AST, own: set[str]) -> Iterator[str]:
+def private_names(nodes: Nodes, own: set[str]) -> Iterator[str]:
     """The modules and the attributes that begin with an underscore and are none of ours, which a file uses."""
-    imports = (node for node in ast.walk(tree) if isinstance(node, ast.Import))
+    imports = (node for node in nodes if isinstance(node, ast.Import))
     modules = {alias.asname or alias.name for node in imports for alias in node.names} - {"trunkline"}
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Import(names=names):
                 yield from (alias.name for alias in names if _PRIVATE_MODULE.fullmatch(alias.name))
@@ -198,11 +203,10 @@ def private_names(tree: ast.AST, own: set[str]) -> Iterator[str]:
                 yield name
 
 
-def test_nothing_that_others_keep_to_themselves_is_used_without_a_reason(trees: Mapping[Path, ast.Module]) -> None:
-    scripts = [ast.parse(path.read_bytes()) for path in (ROOT / "scripts").rglob("*.py")]
-    looked_at = [*trees.values(), *scripts]
-    own = {name for tree in looked_at for name in own_names(tree)}
-    assert {name for tree in looked_at for name in private_names(tree, own)} == PRIVATE.keys()
+def test_nothing_that_others_keep_to_themselves_is_used_without_a_reason(files: Mapping[Path, Nodes]) -> None:
+    looked_at = [*files.values(), *(nodes_in(path.read_bytes()) for path in (ROOT / "scripts").rglob("*.py"))]
+    own = {name for nodes in looked_at for name in own_names(nodes)}
+    assert {name for nodes in looked_at for name in private_names(nodes, own)} == PRIVATE.keys()
 
 
 @pytest.mark.parametrize(
@@ -220,8 +224,8 @@ def test_nothing_that_others_keep_to_themselves_is_used_without_a_reason(trees: 
     ],
 )
 def test_what_is_private_to_others_is_found(source: str, names: set[str]) -> None:
-    tree = ast.parse(source)
-    assert set(private_names(tree, set(own_names(tree)))) == names
+    nodes = nodes_in(source)
+    assert set(private_names(nodes, set(own_names(nodes)))) == names
 
 
 def lint_imports(directory: Path) -> subprocess.CompletedProcess[str]:

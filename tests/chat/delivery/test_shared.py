@@ -128,7 +128,7 @@ def test_fences_of_a_new_stream_count_from_the_beginning(opened: Callable[..., C
         opened(71, 1)
 
 
-def test_a_server_that_does_not_answer_is_not_waited_for_long_and_what_was_refused_can_be_tried_again(
+async def test_a_server_that_does_not_answer_is_not_waited_for_long_and_what_was_refused_can_be_tried_again(
     opened: Open, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = opened(1)
@@ -147,9 +147,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for_long_and_what_was_refus
         except ConfigError:
             return False
 
-    for _ in range(1000):
-        if tried():
-            break
+    await until(tried)
     assert [each.inbound.id for each in store.waiting("telegram")] == ["1"]
 
 
