@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
+import sys
 from configparser import ConfigParser
 from pathlib import Path
 
@@ -11,6 +14,8 @@ import pytest
 
 from environments import INSTALL_SECONDS, NotInstalled, environment
 from tests.conftest import require
+from tests.support.patience import PATIENCE_SECONDS
+from tests.support.tryll_process import SERVE
 from trunkline.wires.tryll.codec.shapes import UNIONS, shape_of
 from trunkline.wires.tryll.drive.needs import EXTENSION_OF
 
@@ -68,6 +73,22 @@ def test_it_hears_what_the_server_says() -> None:
         "WireTranscriptUpdate",
         "ErrorResponse",
     } <= heard
+
+
+@pytest.mark.process
+def test_a_server_of_the_game_s_own_understands_what_it_is_told_says_where_it_is_and_ends_with_its_input() -> None:
+    text = (ADDON / "tryll_managed_server.gd").read_text(encoding="utf-8")
+    table = re.search(r"^const OUR_ARGUMENTS: Array\[String\] = \[(.*?)^\]", text, re.DOTALL | re.MULTILINE)
+    assert table is not None
+    words = [sys.executable, *SERVE, "--config", os.devnull, *re.findall(r'"(.+?)"', table[1])]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        ready = json.loads(child.stdout.readline())
+        assert ready["type"] == "ready"
+        assert {"host", "ws_port"} == set(re.findall(r'ready_line\["(\w+)"\]', text)) <= ready.keys()
+        child.stdin.close()
+        assert child.wait(PATIENCE_SECONDS) == 0
 
 
 def test_the_plugin_names_a_script_that_is_there() -> None:
