@@ -102,6 +102,7 @@ def test_what_no_flag_says_the_files_do(tmp_path: Path, monkeypatch: pytest.Monk
         ('ws_origins = ["*"]', "`tryll.ws_origins` must be a list of origins"),
         ('mode = "wild"', '`tryll.mode` must be one of "default", "auto_edit", "yolo", "plan"'),
         ("publik = true\nlisten = ':0'", "`tryll.listen` must be an address"),
+        ('[models."any"]\nkv_cache_type = "z"', f"`{file}`, line 3: `models.any.kv_cache_type` must be"),
     ):
         file.write_text(f"[tryll]\n{text}\n")
         result = CliRunner().invoke(tryll.command, ["serve"])

@@ -27,6 +27,7 @@ from trunkline.cli.tryll_serving import ServePlan, ServerDoors
 from trunkline.core.agent import Agent
 from trunkline.core.approvals import Policy
 from trunkline.core.faults import ConfigError, Fault, NoModel
+from trunkline.models import load_configured
 
 if TYPE_CHECKING:
     import ssl
@@ -206,6 +207,8 @@ def command(
         token = _token(found)
         tls = _tls(services.existing(found, "tls_cert"), services.existing(found, "tls_key"))
         among = _agents(found, token)
+        # How models are loaded: a mistake in that is told now, and not to the first client that wants one.
+        load_configured.options_for()
         models = services.existing(found, "models_dir", directory=True)
         storage = services.existing(found, "storage_root", directory=True)
         page = None

@@ -150,7 +150,8 @@ class Subagents:
             tell.usage = (tell.usage or Usage()) + used
             self._kept.keep(work.id, task.name, work.agent, work.history)
         ok = ended.outcome == "success"
-        report(f"{task.name}: {'done' if ok else 'failed'} after {runner.rounds} rounds of tools")
+        rounds = "1 round" if runner.rounds == 1 else f"{runner.rounds} rounds"
+        report(f"{task.name}: {'done' if ok else 'failed'} after {rounds} of tools")
         text = runner.answer if ok else aside.failure or "It ended badly."
         return SubAgentOutcome(task.name, ok, text, runner.rounds, used, work.id)
 
