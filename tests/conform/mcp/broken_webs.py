@@ -131,7 +131,10 @@ class WebHandler(BaseHTTPRequestHandler):
 
 
 class QuietServer(ThreadingHTTPServer):
-    """One that does not mind clients who leave."""
+    """One that does not mind clients who leave, nor many at once."""
+
+    #: Else five: of thirty-two that come at once to a busy machine, one may be turned away until it gives up.
+    request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Nothing."""

@@ -49,10 +49,7 @@ class _KeptMessages:
 
     async def known(self, message: UserMessage) -> KnownMessage | None:
         found = await self._live.known(message.id or "")
-        if found is not None and found.waits and found.says(message):
-            # Perhaps only a node has kept it that has lost the session. Its owner knows, and answers it once.
-            await self._board.submit(self._live, message)
-        return None if found is None else KnownMessage(found.seq, found.says(message))
+        return None if found is None else KnownMessage(found.seq, same=found.says(message), waits=found.waits)
 
     async def submit(self, message: UserMessage, when: When = "queue") -> None:
         await self._board.submit(self._live, message, when)

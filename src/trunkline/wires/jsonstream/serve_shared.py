@@ -36,6 +36,8 @@ class KnownMessage(Value):
     """The number of an event before those that tell what became of it."""
     same: bool
     """Whether it is the same message, and not another one with its id."""
+    waits: bool = False
+    """Whether it has not begun, as far as its keeper has noted."""
 
 
 class MessageKeeper(Protocol):
@@ -141,7 +143,7 @@ class SharedJsonStreamServer(JsonStreamServer):
         can_be_known = 0 < len(command.msg_id) <= MAX_KNOWN_ID_CHARS and command.msg_id.isprintable()
         known = await self._keeper.known(said) if can_be_known else None
         if known is not None and known.same:
-            await self._tell_again(command.msg_id, known)
+            await self._take_again(said, known)
             return
         id = command.msg_id
         if known is not None or not can_be_known:
@@ -158,9 +160,17 @@ class SharedJsonStreamServer(JsonStreamServer):
             self._named_here.pop(id, None)
             raise
 
+    async def _take_again(self, said: core.UserMessage, known: KnownMessage) -> None:
+        msg_id = said.id or ""
+        self._say(messages.Info(msg_id, TAKEN_BEFORE))
+        if known.waits:
+            # Perhaps only a node has kept it that has lost the session. Its owner knows, and answers it once.
+            self._own_messages.add(msg_id)
+            await self._keeper.submit(said)
+        await self._tell_again(msg_id, known)
+
     async def _tell_again(self, msg_id: str, known: KnownMessage) -> None:
         """To a host that comes back also what became of its message, if that was answered meanwhile."""
-        self._say(messages.Info(msg_id, TAKEN_BEFORE))
         events = (item for item in self._session.read(known.since, self._session.shown) if isinstance(item, Envelope))
         begun = next((each for each in events if _begins(each.event, msg_id)), None)
         if begun is None:
