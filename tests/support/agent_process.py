@@ -74,14 +74,14 @@ class AgentProcess:
         self.lines.append(json.loads(line))
         return self.lines[-1]
 
-    def until(self, kind: str) -> list[dict[str, Any]]:
-        """The lines up to the next one of a type, which is the last of them."""
+    def until(self, *kinds: str) -> list[dict[str, Any]]:
+        """The lines up to the next one of these types, which is the last of them."""
         seen = []
         while (line := self.line()) is not None:
             seen.append(line)
-            if line["type"] == kind:
+            if line["type"] in kinds:
                 return seen
-        raise AssertionError(f"the stream ended before `{kind}`: {self.lines}, {self.stderr()!r}")
+        raise AssertionError(f"the stream ended before `{'`, `'.join(kinds)}`: {self.lines}, {self.stderr()!r}")
 
     def rest(self) -> list[dict[str, Any]]:
         """All lines to the end of the stream."""

@@ -1,35 +1,20 @@
 // The first page: filled anew whenever something in the overview has changed.
 
 import { complain, post } from "./api.js";
-import { coded, el, fill, moment } from "./dom.js";
+import { coded, el, moment } from "./dom.js";
 import { healthTag } from "./agent-parts.js";
 import { whenever } from "./frame.js";
 import { outcomeTag } from "./outcomes.js";
+import { show } from "./rows.js";
 import { visible } from "./visible.js";
 
-const list = (id) => document.getElementById(`${id}-list`);
+const place = (id) => document.getElementById(`${id}-list`);
 
 // Whoever may not do something is not offered it.
-const decides = "decides" in list("waiting").dataset, writes = "writes" in list("agent").dataset;
+const decides = "decides" in place("waiting").dataset, writes = "writes" in place("agent").dataset;
 
-const controls = (row) => [...row.querySelectorAll("a, button")];
-const shown = {};
-
-/** Show a list anew if anything in it has changed; `rowOf` makes a row, `keyOf` says which one it is. Who is in it with
- * the keyboard stays there. */
-function rows(id, items, rowOf, keyOf) {
-  const now = JSON.stringify(items);
-  if (shown[id] === now) return;
-  shown[id] = now;
-  const place = list(id), held = document.activeElement.closest(`#${place.id} > li`);
-  const nth = held && controls(held).indexOf(document.activeElement);
-  fill(place, items.map((each) => {
-    const made = rowOf(each);
-    made.dataset.key = keyOf(each);
-    return made;
-  }));
-  const again = held && [...place.children].find((each) => each.dataset.key === held.dataset.key);
-  if (again) controls(again)[nth]?.focus();
+function list(id, items, rowOf, keyOf) {
+  show(place(id), items, keyOf, rowOf);
   const empty = document.getElementById(`${id}-empty`);
   if (empty) empty.hidden = items.length > 0;
 }
@@ -88,7 +73,7 @@ async function begin(name) {
 const waiting = (each) => ("tool" in each ? approval(each) : failure(each));
 
 whenever((detail) => {
-  rows("waiting", [...detail.approvals, ...detail.failed], waiting, (each) => each.id ?? `${each.session} ${each.turn}`);
-  rows("running", detail.running, running, (each) => each.id);
-  rows("agent", detail.agents, agent, (each) => each.name);
+  list("waiting", [...detail.approvals, ...detail.failed], waiting, (each) => each.id ?? `${each.session} ${each.turn}`);
+  list("running", detail.running, running, (each) => each.id);
+  list("agent", detail.agents, agent, (each) => each.name);
 });

@@ -6,6 +6,7 @@ import { isBadEnd, outcomeTag } from "./outcomes.js";
 import { entryRow, lasting } from "./timeline-entries.js";
 import { ready } from "./timeline-replay.js";
 import { whenever } from "./frame.js";
+import { show as showRows } from "./rows.js";
 
 const about = document.getElementById("session");
 const { id, agent } = about.dataset;
@@ -53,13 +54,10 @@ function picture(turn) {
   return figure;
 }
 
-/** The number of the last event before the next entry: where a fork keeps all of this one. */
-const ends = new Map();
-
 function rows(group, since) {
   return group.entries.map((entry) => {
-    const end = ends.get(entry);
-    const forked = !isAdmin || !entry.seq ? null : ({ target }) => make("fork", end === undefined ? {} : { at: end }, target);
+    const body = entry.end === undefined ? {} : { at: entry.end };
+    const forked = !isAdmin || !entry.seq ? null : ({ target }) => make("fork", body, target);
     return entryRow(entry, since, entry.seq ? address : null, forked);
   });
 }
@@ -94,27 +92,27 @@ function betweenItem(group) {
 }
 
 function show(story) {
-  const groups = grouped(story.timeline), turns = new Map(story.turns.map((turn) => [turn.turn, turn]));
+  const turns = new Map(story.turns.map((turn) => [turn.turn, turn]));
   story.timeline.forEach((entry, index) => {
     const next = story.timeline.slice(index + 1, index + 20).find((later) => later.seq > entry.seq);
-    if (next) ends.set(entry, next.seq - 1);
+    // The last event before the next entry: a fork there keeps all of this one.
+    if (next) entry.end = next.seq - 1;
   });
   const wanted = Number(/^#turn-(\d{1,9})$/.exec(location.hash)?.[1] ?? 0);
-  const opened = new Set([...place.querySelectorAll("details[open]")].map((each) => each.parentElement.id));
-  const last = story.turns.at(-1)?.turn;
-  fill(place, groups.map((group) => {
-    const turn = turns.get(group.turn);
+  const isFirst = !place.childElementCount, last = story.turns.at(-1)?.turn;
+  const items = grouped(story.timeline).map((group) => ({ group, turn: turns.get(group.turn) }));
+  showRows(place, items, ({ turn }) => turn?.turn ?? "between", ({ group, turn }, old) => {
     if (!turn) return betweenItem(group);
-    const isOpen = turn.turn === wanted || opened.has(`turn-${turn.turn}`) || (!wanted && turn.turn === last);
+    const isOpen = old ? old.querySelector("details").open : turn.turn === wanted || (!wanted && turn.turn === last);
     return turnItem(turn, group, isOpen);
-  }));
+  });
   state.textContent = "";
-  document.getElementById("timeline-empty").hidden = groups.length > 0;
+  document.getElementById("timeline-empty").hidden = items.length > 0;
   const leftOut = document.getElementById("timeline-left-out");
   leftOut.hidden = !story.left_out;
   leftOut.textContent = `${story.left_out.toLocaleString()} earlier entries are left out. An export has all of them.`;
   ready(story.timeline);
-  if (wanted && !opened.size) document.getElementById(`turn-${wanted}`)?.scrollIntoView({ block: "start" });
+  if (wanted && isFirst) document.getElementById(`turn-${wanted}`)?.scrollIntoView({ block: "start" });
 }
 
 async function load() {
