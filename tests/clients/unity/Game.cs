@@ -24,6 +24,8 @@ static class Game
         character.Say("open_gate, please");
         Until(() => opened != null);
         Console.WriteLine("called " + opened);
+        // In the middle of a turn: nothing has failed.
+        character.Say("And now?");
         Send("OnDestroy");
         return 0;
     }

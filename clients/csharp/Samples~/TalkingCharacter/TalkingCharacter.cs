@@ -38,6 +38,7 @@ public sealed class TalkingCharacter : MonoBehaviour
     ManagedServer server;
     Client client;
     Agent agent;
+    bool over;
 
     async void Start()
     {
@@ -56,16 +57,16 @@ public sealed class TalkingCharacter : MonoBehaviour
                 options.Config.AllowAutoModelDownloading = true;
             }
             // The object may be gone by now: then nobody needs a client.
-            if (this == null)
+            if (over)
                 return;
             client = new Client(options);
             client.Connected += again => Appear();
-            client.Lost += (error, isFinal) => failed.Invoke(error.Message);
+            client.Lost += (error, isFinal) => Fail(error.Message);
             await client.Connect();
         }
         catch (TryllException error)
         {
-            failed.Invoke(error.Message + " " + error.Advice);
+            Fail(error.Message + " " + error.Advice);
         }
     }
 
@@ -78,6 +79,7 @@ public sealed class TalkingCharacter : MonoBehaviour
 
     void OnDestroy()
     {
+        over = true;
         if (client != null)
             client.Dispose();
         if (server != null)
@@ -97,9 +99,16 @@ public sealed class TalkingCharacter : MonoBehaviour
             Done = (result, error) =>
             {
                 if (error != null)
-                    failed.Invoke(error.Message);
+                    Fail(error.Message);
             }
         });
+    }
+
+    // What is still awaited when the object goes fails, and nobody is there to hear of it.
+    void Fail(string why)
+    {
+        if (!over)
+            failed.Invoke(why);
     }
 
     ServerOptions Served()
@@ -123,7 +132,7 @@ public sealed class TalkingCharacter : MonoBehaviour
         }
         catch (TryllException error)
         {
-            failed.Invoke(error.Message + " " + error.Advice);
+            Fail(error.Message + " " + error.Advice);
         }
     }
 
