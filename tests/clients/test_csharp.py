@@ -16,6 +16,7 @@ import pytest
 
 from tests.clients import test_cpp as shared
 from tests.clients.csharp_build import CLIENT, compiled
+from tests.conftest import require
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_process import tryll_process
 
@@ -75,11 +76,28 @@ def said(command: list[str], line: str = "") -> str:
     return done.stdout
 
 
-def test_a_log_that_cannot_be_written_is_told_and_harms_nobody(
+@pytest.mark.parametrize("log", ["nowhere/server.log", "."], ids=["no folder", "a folder"])
+def test_without_a_log_that_can_be_written_no_server_is_started_and_it_is_said_why(
+    api: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str
+) -> None:
+    monkeypatch.setenv("SERVER_LOG", str(tmp_path / log))
+    told = said([str(api), "managed", "/bin/sh", "-c", f": > {shlex.quote(str(tmp_path / 'started'))}"])
+    assert told.startswith("1001 The server's log cannot be written: ")
+    assert not (tmp_path / "started").exists()
+
+
+def test_a_server_that_is_stopped_while_it_starts_is_not_left_behind_nor_taken_for_the_next_one(
     api: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SERVER_LOG", str(tmp_path / "nowhere" / "server.log"))
-    assert said([str(api), "managed", "/bin/false"]).startswith("1001 The server's log cannot be written: ")
+    require("/proc", Path("/proc/self").exists(), "Linux")
+    servers = tmp_path / "servers"
+    monkeypatch.setenv("SERVERS", str(servers))
+    monkeypatch.setenv("SERVER_THERE", str(tmp_path / "there"))
+    # It never says that it is ready, and ends with its input.
+    said([str(api), "stopped", "/bin/sh", "-c", 'echo $$ >> "$SERVERS"; : > "$SERVER_THERE"; exec cat'])
+    started = servers.read_text(encoding="utf-8").split()
+    assert len(started) >= 4
+    assert [pid for pid in started if Path(f"/proc/{pid}").exists()] == []
 
 
 def test_it_speaks_websocket_as_well(api: Path) -> None:

@@ -1,7 +1,5 @@
 using System;
 using System.Collections.Generic;
-using System.ComponentModel;
-using System.Diagnostics;
 using System.IO;
 using System.Threading.Tasks;
 
@@ -31,14 +29,10 @@ namespace Trunkline.Tryll
     /// holds.</summary>
     public sealed class ManagedServer : IDisposable
     {
-        /// <summary>How long the system may take to end a process that was killed.</summary>
-        const int KillMilliseconds = 1000;
-        /// <summary>How long the rest of what it has written may take: what it has started may hold its output open.</summary>
-        const int DrainMilliseconds = 1000;
-
-        Process process;
-        ServerOutput output;
-        double stopSeconds;
+        readonly object gate = new object();
+        ServerProcess server;
+        /// <summary>Counts what was begun and ended: a start that finds another number is no longer wanted.</summary>
+        int number;
 
         public string Host { get; private set; }
         public int Port { get; private set; }
@@ -51,88 +45,38 @@ namespace Trunkline.Tryll
         }
 
         /// <summary>Its process id; 0 if there is none.</summary>
-        public int Id { get { return process == null ? 0 : process.Id; } }
+        public int Id { get { lock (gate) return server == null ? 0 : server.Id; } }
 
         /// <summary>Whether it is there.</summary>
-        public bool Running { get { return process != null && !process.HasExited; } }
+        public bool Running { get { lock (gate) return server != null && server.Running; } }
 
-        /// <summary>Starts it, and waits until it is ready; blocks for so long.</summary>
-        /// <exception cref="TryllException">ConnectionFailed, Timeout, with the last words of the server.</exception>
+        /// <summary>Starts it, and waits until it is ready; blocks for so long. A server that was started before
+        /// ends.</summary>
+        /// <exception cref="TryllException">ConnectionFailed, Timeout, with the last words of the server;
+        /// ConnectionFailed also if it was stopped meanwhile.</exception>
         public void Start(ServerOptions options = null)
         {
-            options = options ?? new ServerOptions();
-            Stop();
-            stopSeconds = options.StopSeconds;
-            var log = Log(options.LogFile);
-            var info = new ProcessStartInfo(options.Program)
-            {
-                UseShellExecute = false,
-                CreateNoWindow = true,
-                RedirectStandardInput = true,
-                RedirectStandardOutput = true,
-                RedirectStandardError = true
-            };
-            info.Arguments = CommandLine.Of(Words(options));
-            try
-            {
-                process = Process.Start(info);
-            }
-            catch (Win32Exception error)
-            {
-                if (log != null)
-                    log.Dispose();
-                throw new TryllException(ErrorCode.ConnectionFailed, "The server cannot be started: " + error.Message);
-            }
-            output = new ServerOutput(process, log);
-            var reading = output;
-            var why = reading.UntilReady(options.StartSeconds);
-            if (why != null)
-            {
-                Stop();
-                throw new TryllException(why.Code, why.Message + reading.LastWords());
-            }
-            Host = reading.Host;
-            Port = reading.Port;
-            WsPort = reading.WsPort;
+            int mine;
+            var before = Take(out mine);
+            Begin(options ?? new ServerOptions(), before, mine);
         }
 
-        /// <summary>The same, in the background: a game draws meanwhile.</summary>
+        /// <summary>The same, in the background: a game draws meanwhile. `Stop` and `Dispose` end it at any time.</summary>
         public Task StartAsync(ServerOptions options = null)
         {
-            return Task.Run(() => Start(options));
+            int mine;
+            // Here, so that a `Stop` from now on comes after it.
+            var before = Take(out mine);
+            return Task.Run(() => Begin(options ?? new ServerOptions(), before, mine));
         }
 
         /// <summary>Ends it, in no more than `StopSeconds` and two more.</summary>
         public void Stop()
         {
-            var ending = process;
-            process = null;
-            Port = WsPort = 0;
-            Host = "";
-            if (ending == null)
-                return;
-            try
-            {
-                ending.StandardInput.Close();
-            }
-            catch (IOException)
-            {
-                // It does not read any more.
-            }
-            if (!ending.WaitForExit((int)(stopSeconds * 1000)))
-            {
-                try
-                {
-                    ending.Kill();
-                }
-                catch (InvalidOperationException)
-                {
-                    // It has just ended.
-                }
-                ending.WaitForExit(KillMilliseconds);
-            }
-            output.Drain(DrainMilliseconds);
-            ending.Dispose();
+            int mine;
+            var ending = Take(out mine);
+            if (ending != null)
+                ending.End();
         }
 
         public void Dispose()
@@ -140,30 +84,64 @@ namespace Trunkline.Tryll
             Stop();
         }
 
-        static IEnumerable<string> Words(ServerOptions options)
+        /// <summary>Gives the server that is there, if one is, to whoever ends it. Whoever is at starting one hears that
+        /// it is not wanted any more.</summary>
+        ServerProcess Take(out int mine)
         {
-            var words = new List<string>(options.Arguments);
-            words.AddRange(new[] { "--listen", "127.0.0.1:0", "--exit-with-stdin", "--json" });
-            if (options.Ws)
-                words.AddRange(new[] { "--ws", "127.0.0.1:0" });
-            words.AddRange(options.MoreArguments);
-            return words;
+            lock (gate)
+            {
+                mine = ++number;
+                var taken = server;
+                server = null;
+                Port = WsPort = 0;
+                Host = "";
+                return taken;
+            }
         }
 
-        static TextWriter Log(string path)
+        void Begin(ServerOptions options, ServerProcess before, int mine)
         {
-            if (path.Length == 0)
-                return null;
-            try
+            if (before != null)
+                before.End();
+            lock (gate)
+                if (number != mine)
+                    throw Stopped();
+            var started = new ServerProcess(options);
+            bool wanted;
+            lock (gate)
             {
-                return new StreamWriter(new FileStream(path, FileMode.Append, FileAccess.Write, FileShare.ReadWrite));
+                wanted = number == mine;
+                if (wanted)
+                    server = started;
             }
-            catch (Exception error) when (
-                error is IOException || error is UnauthorizedAccessException || error is ArgumentException
-                || error is NotSupportedException)
+            if (!wanted)
             {
-                throw new TryllException(ErrorCode.ConnectionFailed, "The server's log cannot be written: " + error.Message);
+                started.End();
+                throw Stopped();
             }
+            var output = started.Output;
+            var why = output.UntilReady(options.StartSeconds);
+            lock (gate)
+            {
+                // Whoever has taken it ends it.
+                if (number != mine)
+                    throw Stopped();
+                if (why == null)
+                {
+                    Host = output.Host;
+                    Port = output.Port;
+                    WsPort = output.WsPort;
+                    return;
+                }
+                server = null;
+            }
+            started.End();
+            throw new TryllException(why.Code, why.Message + output.LastWords());
+        }
+
+        static TryllException Stopped()
+        {
+            return new TryllException(ErrorCode.ConnectionFailed, "The server was stopped before it was ready.");
         }
     }
 }

@@ -22,6 +22,8 @@ namespace Trunkline.Tryll.Tests
                 Managed(words);
             else if (mode == "killed")
                 Killed(words);
+            else if (mode == "stopped")
+                Stopped(words);
             else if (mode == "lost")
                 Lost(words[1], int.Parse(words[2], CultureInfo.InvariantCulture));
             else
@@ -571,6 +573,58 @@ namespace Trunkline.Tryll.Tests
                 server.Stop();
             }
             Console.WriteLine("stopped");
+        }
+
+        /// <summary>Stops a server that is not ready yet: before it is there, and when it is.</summary>
+        static void Stopped(string[] words)
+        {
+            string there = Environment.GetEnvironmentVariable("SERVER_THERE");
+            var options = Options(words);
+            options.StopSeconds = TimeSpan.MaxValue.TotalSeconds;
+            options.StartSeconds = TimeSpan.MaxValue.TotalSeconds;
+            var server = new ManagedServer();
+            for (int times = 0; times < 5; ++times)
+            {
+                var starting = server.StartAsync(options);
+                while (times > 2 && !System.IO.File.Exists(there))
+                    Thread.Sleep(1);
+                server.Dispose();
+                try
+                {
+                    starting.GetAwaiter().GetResult();
+                    Check(false);
+                }
+                catch (TryllException error)
+                {
+                    Check(error.Code == ErrorCode.ConnectionFailed && error.Message.Contains("was stopped"));
+                }
+                Check(!server.Running && server.Id == 0 && server.Port == 0 && server.Host == "");
+                System.IO.File.Delete(there);
+            }
+            // What is started anew takes the place of what is being started, and of what is there.
+            var first = server.StartAsync(options);
+            // What it leaves behind says late that it is ready.
+            string late = "(until test -e \"$SERVERS.late\"; do sleep 0.01; done; " + Ready(9) + "; rm \"$SERVERS.late\") & ";
+            options.Arguments = new[] { "-c", "echo $$ >> \"$SERVERS\"; " + late + Ready(7) + "; exec cat" };
+            server.Start(options);
+            Check(server.Running && server.Port == 7 && Failed(first));
+            string until = ": > \"$SERVERS.late\"; while test -e \"$SERVERS.late\"; do sleep 0.01; done; ";
+            options.Arguments = new[] { "-c", "echo $$ >> \"$SERVERS\"; " + until + Ready(8) + "; exec cat" };
+            server.StartAsync(options).GetAwaiter().GetResult();
+            Check(server.Running && server.Port == 8);
+            server.Dispose();
+            Check(!server.Running && server.Port == 0);
+        }
+
+        static string Ready(int port)
+        {
+            return "echo '{\"type\": \"ready\", \"host\": \"127.0.0.1\", \"port\": " + port + "}'";
+        }
+
+        static bool Failed(Task task)
+        {
+            ((IAsyncResult)task).AsyncWaitHandle.WaitOne();
+            return task.IsFaulted;
         }
 
         /// <summary>Starts a server, says which, and waits to be killed.</summary>

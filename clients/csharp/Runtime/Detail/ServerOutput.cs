@@ -64,12 +64,14 @@ namespace Trunkline.Tryll
             return null;
         }
 
-        /// <summary>Waits, for no longer than that, until all is read that an ended server has written.</summary>
+        /// <summary>Waits, for no longer than that, until all is read that an ended server has written. What comes later
+        /// is no word of its own.</summary>
         public void Drain(int milliseconds)
         {
             var clock = Stopwatch.StartNew();
             listening.Join(milliseconds);
             logging.Join(Math.Max(0, milliseconds - (int)clock.ElapsedMilliseconds));
+            End();
         }
 
         static Thread Reading(string name, Action read, Action end)
@@ -144,19 +146,15 @@ namespace Trunkline.Tryll
                 if (last.Count > KeptLines)
                     last.Dequeue();
             }
-            if (log == null)
-            {
-                Console.Error.WriteLine(line);
-                return;
-            }
             try
             {
-                log.WriteLine(line);
-                log.Flush();
+                var words = log ?? Console.Error;
+                words.WriteLine(line);
+                words.Flush();
             }
             catch (IOException)
             {
-                // A disk that is full is no reason to stop the server.
+                // A disk that is full, or a terminal that is gone, is no reason to stop the server.
             }
         }
 
