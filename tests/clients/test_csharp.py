@@ -19,6 +19,8 @@ from tests.clients.csharp_build import CLIENT, compiled
 from tests.conftest import require
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_process import tryll_process
+from tests.support.tryll_stub import HANG_UP, SILENCE, TryllStub
+from trunkline.wires.tryll import messages as m
 
 STAND_INS = Path(__file__).parent / "unity"
 
@@ -98,6 +100,17 @@ def test_a_server_that_is_stopped_while_it_starts_is_not_left_behind_nor_taken_f
     started = servers.read_text(encoding="utf-8").split()
     assert len(started) >= 4
     assert [pid for pid in started if Path(f"/proc/{pid}").exists()] == []
+
+
+async def test_whoever_waits_hears_of_a_lost_connection_whatever_others_throw_who_hear_of_it(api: Path) -> None:
+    async with TryllStub() as stub:
+        stub.answers |= {
+            m.CreateVoiceInputRequest: lambda peer, asked: [m.CreateVoiceInputResponse(asked.request_id, 1)],
+            m.SendMessageRequest: lambda peer, asked: SILENCE,
+            m.HealthRequest: lambda peer, asked: SILENCE if stub.connections == 1 else stub.usual(peer, asked),
+            m.ListModelsRequest: lambda peer, asked: [HANG_UP],
+        }
+        assert await shared.ran(api, "thrown", str(stub.port)) == ["listened: connected a b c lost again "]
 
 
 def test_it_speaks_websocket_as_well(api: Path) -> None:

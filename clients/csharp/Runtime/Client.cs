@@ -22,16 +22,9 @@ namespace Trunkline.Tryll
         public Client(ClientOptions options = null)
         {
             session = new Session(options ?? new ClientOptions());
-            session.OnConnected = again =>
-            {
-                if (Connected != null)
-                    Connected(again);
-            };
+            session.OnConnected = again => Everybody.Hears(Heard(Connected, each => ((Action<bool>)each)(again)));
             session.OnLost = (error, isFinal) =>
-            {
-                if (Lost != null)
-                    Lost(error, isFinal);
-            };
+                Everybody.Hears(Heard(Lost, each => ((Action<TryllException, bool>)each)(error, isFinal)));
         }
 
         /// <summary>A session is there and configured; true: in place of one that was lost.</summary>
@@ -269,6 +262,15 @@ namespace Trunkline.Tryll
             where T : MessageBody
         {
             return session.Ask<T, bool>(request, seconds, answer => true, null, token);
+        }
+
+        /// <summary>To tell an event to each of those who hear it.</summary>
+        static List<Action> Heard(Delegate heard, Action<Delegate> tell)
+        {
+            var tells = new List<Action>();
+            foreach (var each in heard == null ? new Delegate[0] : heard.GetInvocationList())
+                tells.Add(() => tell(each));
+            return tells;
         }
 
         static DownloadComplete Downloaded(DownloadComplete done)

@@ -34,7 +34,7 @@ namespace Trunkline.Tryll.Tests
         static readonly Dictionary<string, Action<string>> Modes = new Dictionary<string, Action<string>>
         {
             { "api", All }, { "websocket", WebSocket }, { "connect", Connect }, { "spoken", Spoken }, { "fetched", Fetched },
-            { "late", Late }, { "slow", Slow }, { "unknown", Unknown }
+            { "late", Late }, { "slow", Slow }, { "unknown", Unknown }, { "thrown", Thrown }
         };
 
         static void Check(bool condition, [CallerLineNumber] int line = 0)
@@ -429,6 +429,58 @@ namespace Trunkline.Tryll.Tests
             Check(client.Connection == Connection.Idle);
             Check(Code(client.Health()) == ErrorCode.ConnectionFailed);
             Check(Code(client.Connect()) == ErrorCode.ConnectionFailed);
+        }
+
+        /// <summary>Whoever hears of the end of a connection throws something, and all others hear of it, too.</summary>
+        static void Thrown(string port)
+        {
+            var options = To(port);
+            options.Reconnect = new Reconnect { FirstSeconds = 0.01 };
+            client = new Client(options);
+            string heard = "";
+            client.Connected += again => { throw new ArithmeticException("connected"); };
+            client.Connected += again => heard += again ? "again " : "connected ";
+            client.Lost += (error, isFinal) => { throw new ArithmeticException("lost"); };
+            client.Lost += (error, isFinal) => heard += "lost ";
+            var connecting = client.Connect();
+            Check(What(() => connecting.IsCompleted) == "connected" && !connecting.IsFaulted);
+            var voice = Good(client.CreateVoiceInput(new CreateVoiceInputRequest()));
+            Good(voice.Begin());
+            var waiting = new List<Task> { voice.Transcript() };
+            foreach (string name in new[] { "a", "b", "c" })
+            {
+                var agent = Good(client.CreateAgent(Echo()));
+                agent.Listen(new TurnCallbacks { Done = (result, error) => { throw new ArithmeticException("listened"); } });
+                waiting.Add(agent.Send(name, new TurnCallbacks { Done = (result, error) =>
+                {
+                    heard += name + " ";
+                    throw new ArithmeticException("done");
+                } }));
+            }
+            waiting.Add(client.Health());
+            waiting.Add(client.ListModels());
+            // The server hangs up when it has heard all of that.
+            string thrown = What(() => waiting.TrueForAll(each => each.IsCompleted));
+            Check(waiting.TrueForAll(each => Code(each) == ErrorCode.ConnectionDropped));
+            What(() => client.Connection == Connection.Ready);
+            Good(client.Health());
+            Console.WriteLine("{0}: {1}", thrown, heard);
+        }
+
+        /// <summary>Goes on until something is so, and says what was thrown first meanwhile.</summary>
+        static string What(Func<bool> so)
+        {
+            string first = "nothing";
+            while (!so())
+                try
+                {
+                    client.Wait(0.05);
+                }
+                catch (ArithmeticException error)
+                {
+                    first = first == "nothing" ? error.Message : first;
+                }
+            return first;
         }
 
         /// <summary>A turn with sound, a replaced answer, and an event of a type that is new.</summary>

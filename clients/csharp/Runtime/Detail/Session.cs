@@ -427,18 +427,13 @@ namespace Trunkline.Tryll
             var waiting = tries ? null : connecting;
             if (!tries)
                 connecting = null;
-            try
-            {
-                LetGo(error, tries);
-            }
-            finally
-            {
-                if (waiting != null)
-                    waiting.TrySetException(error);
-                // Of each loss it is heard once, and once more if that is the end.
-                if (retries && hadSession && (was == Connection.Ready || !tries) && OnLost != null)
-                    OnLost(error, !tries);
-            }
+            var tells = Waiting(error, tries);
+            if (waiting != null)
+                tells.Add(() => waiting.TrySetException(error));
+            // Of each loss it is heard once, and once more if that is the end.
+            if (retries && hadSession && (was == Connection.Ready || !tries) && OnLost != null)
+                tells.Add(() => OnLost(error, !tries));
+            Everybody.Hears(tells);
         }
 
         static bool MayRetry(int code)
@@ -447,24 +442,27 @@ namespace Trunkline.Tryll
                 && code != ErrorCode.Unauthorized;
         }
 
-        /// <summary>Whoever waits hears why that has no end.</summary>
-        void LetGo(TryllException error, bool tries)
+        /// <summary>To tell whoever waits why that has no end. Nobody waits any more from now on: whoever is told may
+        /// begin anew.</summary>
+        List<Action> Waiting(TryllException error, bool tries)
         {
-            var waiting = new List<Call>(calls.Values);
+            var tells = new List<Action>();
+            foreach (var call in calls.Values)
+                tells.Add(() => call.Fail(error));
+            foreach (var agent in agents.Values)
+                tells.AddRange(Forgotten(agent, error));
+            foreach (var voice in voices.Values)
+                tells.Add(() => Forgotten(voice, error));
             calls.Clear();
-            foreach (var call in waiting)
-                call.Fail(error);
-            foreach (var agent in new List<Agent>(agents.Values))
-                Forget(agent, error);
-            foreach (var voice in new List<VoiceInput>(voices.Values))
-                Forget(voice, error);
+            agents.Clear();
+            voices.Clear();
             if (tries)
-                return;
+                return tells;
             // What they do next fails, and whoever waits for it hears that.
-            var actions = timers.ToArray();
+            foreach (var timer in timers)
+                tells.Add(timer.Value);
             timers.Clear();
-            foreach (var timer in actions)
-                timer.Value();
+            return tells;
         }
 
         void LookAtTheClock()

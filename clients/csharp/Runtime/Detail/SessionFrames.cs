@@ -49,16 +49,30 @@ namespace Trunkline.Tryll
         public void Forget(Agent agent, TryllException error)
         {
             agents.Remove(agent.Id);
-            foreach (var turn in agent.Asked.ToArray())
-                EndTurn(turn, null, error);
-            if (agent.Unasked != null)
-                EndTurn(agent.Unasked, null, error);
-            agent.Listening = null;
+            Everybody.Hears(Forgotten(agent, error));
+        }
+
+        /// <summary>To tell whoever waits for a turn of the agent that it has no end.</summary>
+        List<Action> Forgotten(Agent agent, TryllException error)
+        {
+            var tells = new List<Action>();
+            foreach (var turn in agent.Asked)
+                tells.Add(() => EndTurn(turn, null, error));
+            var unasked = agent.Unasked;
+            if (unasked != null)
+                tells.Add(() => EndTurn(unasked, null, error));
+            tells.Add(() => agent.Listening = null);
+            return tells;
         }
 
         public void Forget(VoiceInput voice, TryllException error)
         {
             voices.Remove(voice.Id);
+            Forgotten(voice, error);
+        }
+
+        static void Forgotten(VoiceInput voice, TryllException error)
+        {
             voice.Utterance.Fail(error);
             voice.Listening = null;
         }
