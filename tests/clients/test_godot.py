@@ -16,8 +16,11 @@ from environments import INSTALL_SECONDS, NotInstalled, environment
 from tests.conftest import require
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_process import SERVE
+from trunkline.wires.tryll.codec import MAX_FRAME, json_form
 from trunkline.wires.tryll.codec.shapes import UNIONS, shape_of
 from trunkline.wires.tryll.drive.needs import EXTENSION_OF
+from trunkline.wires.tryll.drive.turn import MAX_ANSWER
+from trunkline.wires.tryll.messages import AnswerText
 
 CLIENT = Path(__file__).resolve().parents[2] / "clients" / "godot"
 ADDON = CLIENT / "addons" / "tryll"
@@ -59,6 +62,19 @@ def test_it_has_the_table_of_fields_that_not_every_server_knows() -> None:
     table = re.search(r"^const EXTENSION_OF := \{(.*?)^\}", text, re.DOTALL | re.MULTILINE)
     assert table is not None
     assert dict(re.findall(r'"(\w+)": "(\w+)"', table[1])) == EXTENSION_OF
+
+
+def test_its_socket_holds_the_longest_answer_until_the_next_frame_of_the_game_and_sends_any_message() -> None:
+    """An engine drops what finds no room."""
+    text = (ADDON / "tryll_client.gd").read_text(encoding="utf-8")
+    numbers = re.findall(r"^const (\w+) := \(?(\d+) << (\d+)(\) - 1)?$", text, re.MULTILINE)
+    sizes = {name: (int(number) << int(shift)) - bool(less) for name, number, shift, less in numbers}
+    rooms = {room: sizes[name] for room, name in re.findall(r"^\t_socket\.(\w+) = ([A-Z_]+)$", text, re.MULTILINE)}
+    piece = json_form.encode(AnswerText(2**32, 2**32, "word ", True))
+    assert sizes["MAX_MESSAGE"] == MAX_FRAME
+    assert rooms["outbound_buffer_size"] > MAX_FRAME
+    assert rooms["inbound_buffer_size"] + 1 == MAX_ANSWER
+    assert rooms["max_queued_packets"] >= MAX_ANSWER // len(piece)
 
 
 def test_it_hears_what_the_server_says() -> None:

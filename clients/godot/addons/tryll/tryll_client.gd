@@ -14,9 +14,15 @@ signal lost(result: TryllResult, is_final: bool)
 enum Connection { IDLE, CONNECTING, READY, WAITING }
 
 const PROTOCOL_VERSION := 2
-## What a message may be, and some more, so that a large one is not lost in the socket.
-const BUFFER_BYTES := 2 << 20
 const MAX_MESSAGE := 1 << 20
+## What waits to be sent: more than the largest message.
+const OUTBOUND_BYTES := 2 << 20
+## What may come between two frames of the game: before Godot 4.4, and in browsers, the engine drops
+## what does not fit. So there is room for the longest answer that any client keeps. A byte less,
+## since the engine would double a power of two.
+const INBOUND_BYTES := (16 << 20) - 1
+## The same in messages: those of an answer have a hundred bytes and more.
+const INBOUND_MESSAGES := (1 << 18) - 1
 ## More parts of one answer are no answer.
 const MOST_PARTS := 64
 ## How often it is looked whether another client has downloaded a model.
@@ -372,8 +378,9 @@ func _open() -> void:
 	_reason = null
 	_connect_deadline = now() + connect_seconds
 	_socket = WebSocketPeer.new()
-	_socket.inbound_buffer_size = BUFFER_BYTES
-	_socket.outbound_buffer_size = BUFFER_BYTES
+	_socket.inbound_buffer_size = INBOUND_BYTES
+	_socket.outbound_buffer_size = OUTBOUND_BYTES
+	_socket.max_queued_packets = INBOUND_MESSAGES
 	var separator := "&" if "?" in url else "/?" if url.count("/") == 2 else "?"
 	if _socket.connect_to_url(url + separator + "format=json") != OK:
 		_end(TryllResult.bad(TryllResult.CONNECTION_FAILED, "The address is none: " + url), false)
