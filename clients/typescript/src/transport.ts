@@ -49,12 +49,13 @@ const LOOK_MS = 10;
 export function webSocket(url: string, make: WebSocketMaker = browserSocket): Dial {
   return (receiver, signal) =>
     new Promise<Transport>((resolve, reject) => {
-      const unreachable = (): TryllError => new TryllError(1001, `There is no server that can be used at ${url}.`);
+      const unreachable = (why: string): TryllError =>
+        new TryllError(1001, `There is no server that can be used at ${url}${why && `: ${why.replace(/\.$/, "")}`}.`);
       let socket: WebSocketLike;
       try {
         socket = make(url);
-      } catch {
-        reject(unreachable());
+      } catch (error) {
+        reject(error instanceof TryllError ? error : unreachable(error instanceof Error ? error.message : ""));
         return;
       }
       socket.binaryType = "arraybuffer";
@@ -79,12 +80,12 @@ export function webSocket(url: string, make: WebSocketMaker = browserSocket): Di
             : new TryllError(5001, "The server broke the protocol: a message is no bytes.");
         socket.close();
       };
-      // A browser says nothing about what went wrong, and closes.
+      // A browser says nothing about what went wrong, and closes; node's says it as the reason.
       socket.onerror = () => {};
       socket.onclose = ({ reason }) => {
         signal.removeEventListener("abort", abort);
         if (open) receiver.ended(broken ?? new TryllError(1002, reason && `The connection was lost: ${reason}`));
-        else reject(signal.aborted ? signal.reason : unreachable());
+        else reject(signal.aborted ? signal.reason : unreachable(reason));
       };
     });
 }
@@ -92,7 +93,11 @@ export function webSocket(url: string, make: WebSocketMaker = browserSocket): Di
 function browserSocket(url: string): WebSocketLike {
   const known = (globalThis as { WebSocket?: new (url: string) => WebSocketLike }).WebSocket;
   if (known === undefined) {
-    throw new TypeError("there is no WebSocket here: on node, connect with `trunkline-tryll/node`");
+    throw new TryllError(
+      1001,
+      "There is no `WebSocket` here. Use node 22 or later, or `connect` of `trunkline-tryll/node`, which has one of its " +
+        "own and speaks TCP, too; or give `webSocket` a function that makes one.",
+    );
   }
   return new known(url);
 }

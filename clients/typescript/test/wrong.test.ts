@@ -1,10 +1,12 @@
 /** Servers that are not there, or not what they should be; and what only a server of one's own says. Needs no other. */
 
 import assert from "node:assert/strict";
+import { createServer as createHttpServer } from "node:http";
 import { createServer, type AddressInfo } from "node:net";
 import { test } from "node:test";
 
 import {
+  Client,
   decode,
   encode,
   FrameError,
@@ -50,7 +52,26 @@ test("nobody there is 1001, by TCP and by WebSocket", async () => {
   const { port } = free.address() as AddressInfo;
   await new Promise((done) => free.close(done));
   assert.match((await refused(1001, connect(`127.0.0.1:${port}`))).message, /ECONNREFUSED/);
-  await refused(1001, connect(`ws://127.0.0.1:${port}`));
+  assert.match((await refused(1001, connect(`ws://127.0.0.1:${port}`))).message, /ECONNREFUSED/);
+});
+
+test("a WebSocket that cannot be made says why", async () => {
+  assert.match((await refused(1001, connect("ws://:none"))).message, /at ws:\/\/:none: Invalid URL\.$/);
+  const pages = createHttpServer((_, response) => response.writeHead(403).end()).listen(0, "127.0.0.1");
+  await new Promise((done) => pages.once("listening", done));
+  const { port } = pages.address() as AddressInfo;
+  assert.match((await refused(1001, connect(`ws://127.0.0.1:${port}`))).message, /HTTP status 403\.$/);
+  pages.close();
+});
+
+test("where there is no WebSocket, it is said what to do", async () => {
+  const own = Object.getOwnPropertyDescriptor(globalThis, "WebSocket");
+  Reflect.deleteProperty(globalThis, "WebSocket");
+  try {
+    assert.match((await refused(1001, Client.connect("ws://127.0.0.1:9101"))).message, /node 22.*trunkline-tryll\/node/);
+  } finally {
+    if (own !== undefined) Object.defineProperty(globalThis, "WebSocket", own);
+  }
 });
 
 test("a server that says nothing is 1003, and a signal does not wait for that", async () => {

@@ -69,13 +69,13 @@ export class NodeWebSocket implements WebSocketLike {
     this.abort = () => asked.destroy();
     asked.on("upgrade", (response, socket, head) => {
       if (response.headers["sec-websocket-accept"] === wanted) this.open(socket, head);
-      else (socket.destroy(), this.ended());
+      else (socket.destroy(), this.refused("it speaks no WebSocket"));
     });
     asked.on("response", (response) => {
       response.destroy();
-      this.ended();
+      this.refused(`it answers with the HTTP status ${response.statusCode}`);
     });
-    asked.on("error", () => this.ended());
+    asked.on("error", (error: NodeJS.ErrnoException) => this.refused(error.code ?? error.message));
     asked.end();
   }
 
@@ -111,6 +111,11 @@ export class NodeWebSocket implements WebSocketLike {
     this.onopen?.(undefined as never);
     socket.on("data", (data: Buffer) => this.take(data));
     if (head.length) this.take(head);
+  }
+
+  private refused(reason: string): void {
+    this.reason = reason;
+    this.ended();
   }
 
   private ended(): void {
