@@ -7,12 +7,15 @@ import json
 import math
 import os
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from environments import INSTALL_SECONDS
+from tests.conftest import require
 from tests.support.npm import node, node_environment
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import served
@@ -116,3 +119,20 @@ class TestBuilt:
         path = os.pathsep.join((str(Path(sys.executable).parent), node_environment()["PATH"]))
         heard = await run(client, "dist/examples/chat.js", said="Open the gate.\n\n", PATH=path)
         assert "* The gate opens." in heard
+
+    def test_the_game_of_the_readme_installs_it_from_any_clone_and_talks(self, tmp_path: Path) -> None:
+        require("npm", shutil.which("npm") is not None, "apt-get install npm")
+        readme = (CLIENT / "README.md").read_text(encoding="utf-8")
+        installing = next(block for block in re.findall(r"```sh\n(.*?)```", readme, re.DOTALL) if "mkdir" in block)
+        (program,) = re.findall(r"Save this as `game.mjs`:\n\n```js\n(.*?)```", readme, re.DOTALL)
+        (tmp_path / "game.mjs").write_text(program, encoding="utf-8")
+        folder = tmp_path / "any-clone" / "clients"
+        folder.mkdir(parents=True)
+        path = os.pathsep.join((str(Path(sys.executable).parent), node_environment()["PATH"]))
+        done = subprocess.run(
+            ["/bin/sh", "-ec", f"{installing}\ncp ../game.mjs .\nexec node game.mjs"],
+            cwd=built(folder), env=node_environment(PATH=path, npm_config_offline="true", HOME=str(tmp_path)),
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.endswith("You said: Can you mend my sword?\n7 tokens\n")
