@@ -2087,6 +2087,12 @@ struct Core : std::enable_shared_from_this<Core> {
     return std::find(extensions.begin(), extensions.end(), name) != extensions.end();
   }
 
+  /// Why a server without that extension is not asked; nothing for one that has it.
+  Error lacks(std::string_view extension, const char *what) const {
+    if (has_extension(extension)) return {};
+    return {Code::UnknownMessageType, std::string("This server cannot ") + what + "."};
+  }
+
   /// Lets go of everything, without a word to anybody.
   void abandon() {
     client = nullptr;
@@ -2635,8 +2641,7 @@ Pending<TurnResult> Agent::send(std::string text, TurnCallbacks callbacks) const
 Pending<Nothing> Agent::cancel() const {
   std::shared_ptr<Core> core;
   if (Error error = detail::usable(state_, core)) return detail::failed<Nothing>(std::move(error));
-  if (!core->has_extension("cancel"))
-    return detail::failed<Nothing>({Code::UnknownMessageType, "This server cannot cancel a turn."});
+  if (Error error = core->lacks("cancel", "stop a turn")) return detail::failed<Nothing>(std::move(error));
   CancelTurnRequest request;
   request.agent_id = state_->id;
   return core->simple<Ack>(std::move(request), core->options.request_seconds);
@@ -2655,6 +2660,8 @@ Pending<Nothing> Agent::change(std::string node, NodeParams params) const {
 Pending<std::vector<HistoryEntry>> Agent::history() const {
   std::shared_ptr<Core> core;
   if (Error error = detail::usable(state_, core)) return detail::failed<std::vector<HistoryEntry>>(std::move(error));
+  if (Error error = core->lacks("history", "give a conversation"))
+    return detail::failed<std::vector<HistoryEntry>>(std::move(error));
   SaveHistoryRequest request;
   request.agent_id = state_->id;
   return core->collect<SaveHistoryResponse>(std::move(request), &SaveHistoryResponse::entries);
@@ -2663,6 +2670,7 @@ Pending<std::vector<HistoryEntry>> Agent::history() const {
 Pending<Nothing> Agent::restore(std::vector<HistoryEntry> entries, bool append) const {
   std::shared_ptr<Core> core;
   if (Error error = detail::usable(state_, core)) return detail::failed<Nothing>(std::move(error));
+  if (Error error = core->lacks("history", "take a conversation")) return detail::failed<Nothing>(std::move(error));
   RestoreHistoryRequest request;
   request.agent_id = state_->id;
   request.entries = std::move(entries);
@@ -2969,8 +2977,8 @@ Pending<Nothing> Client::ensure_model(std::string name, Progress progress) {
 }
 
 Pending<HealthResponse> Client::health() {
-  if (core_->connection == Connection::Ready && !core_->has_extension("health"))
-    return detail::failed<HealthResponse>({Code::UnknownMessageType, "This server cannot say how it is."});
+  Error error = core_->connection == Connection::Ready ? core_->lacks("health", "say how it is") : Error{};
+  if (error) return detail::failed<HealthResponse>(std::move(error));
   return core_->call<HealthResponse, HealthResponse>(HealthRequest{}, core_->options.request_seconds,
                                                      [](HealthResponse &told) { return told; });
 }

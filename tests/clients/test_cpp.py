@@ -134,12 +134,17 @@ async def test_a_lost_connection_is_tried_again_and_the_game_makes_its_agents_an
 
 async def test_a_server_is_not_asked_for_what_it_would_pass_over(api: Path) -> None:
     fields = ["stop", "lora", "timings", "pronunciations", "records_json", "memory_path"]
+    calls = ["stop a turn", "give a conversation", "take a conversation", "say how it is"]
+    refused = [f"5002 This server does not know `{field}`." for field in fields]
+    refused[2:2] = [f"5002 This server cannot {what}." for what in calls]
     async with TryllStub() as stub:
-        told = await ran(api, "unknown", str(stub.port))
-        assert told == [f"5002 This server does not know `{field}`." for field in fields]
+        known, stub.extensions = stub.extensions, ()
+        assert await ran(api, "unknown", str(stub.port)) == refused
         assert len(stub.asked(m.CreateAgentRequest)) == 1
-        stub.extensions = (*stub.extensions, "generation", "timings", "records", "memory")
-        assert "does not know" not in "".join(await ran(api, "unknown", str(stub.port)))
+        for kind in (m.CancelTurnRequest, m.SaveHistoryRequest, m.RestoreHistoryRequest, m.HealthRequest):
+            assert stub.asked(kind) == []
+        stub.extensions = (*known, "generation", "timings", "records", "memory")
+        assert "This server" not in "".join(await ran(api, "unknown", str(stub.port)))
         assert stub.asked(m.CreateEmbeddedStringStorageRequest)[-1].memory_path == "a"
 
 

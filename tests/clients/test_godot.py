@@ -16,6 +16,7 @@ from environments import INSTALL_SECONDS, NotInstalled, environment
 from tests.conftest import require
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_process import SERVE
+from trunkline.wires.tryll import drive
 from trunkline.wires.tryll.codec import MAX_FRAME, json_form
 from trunkline.wires.tryll.codec.shapes import UNIONS, shape_of
 from trunkline.wires.tryll.drive.needs import EXTENSION_OF
@@ -62,6 +63,13 @@ def test_it_has_the_table_of_fields_that_not_every_server_knows() -> None:
     table = re.search(r"^const EXTENSION_OF := \{(.*?)^\}", text, re.DOTALL | re.MULTILINE)
     assert table is not None
     assert dict(re.findall(r'"(\w+)": "(\w+)"', table[1])) == EXTENSION_OF
+
+
+def test_it_looks_whether_a_server_can_do_what_not_every_one_can_as_the_client_for_python_does() -> None:
+    texts = "".join(path.read_text(encoding="utf-8") for path in ADDON.glob("*.gd"))
+    looked = set(re.findall(r'\b(?:lacks|_unable)\("(\w+)", "([^"]+)"\)', texts))
+    python = "".join(path.read_text(encoding="utf-8") for path in Path(drive.__file__).parent.glob("*.py"))
+    assert looked == {("health", "say how it is"), *re.findall(r'\b_need\([\w.]+, "(\w+)", "([^"]+)"\)', python)}
 
 
 def test_its_socket_holds_the_longest_answer_until_the_next_frame_of_the_game_and_sends_any_message() -> None:

@@ -370,6 +370,10 @@ int unknown(const char *port) {
   say.sampling->lora.emplace_back();
   tell(client.create_agent({{{"say", say}}, "say"}).wait().error);
   const auto agent = GOOD(client.create_agent(echo()));
+  tell(agent.cancel().wait().error);
+  tell(agent.history().wait().error);
+  tell(agent.restore({}).wait().error);
+  tell(client.health().wait().error);
   tryll::SpeakParams speak;
   speak.timings = true;
   tell(agent.change("say", speak).wait().error);

@@ -43,9 +43,7 @@ namespace Trunkline.Tryll
         /// <summary>Ends the turn that it is in.</summary>
         public Task Cancel()
         {
-            var error = Unusable();
-            if (error == null && !Session.HasExtension("cancel"))
-                error = new TryllException(ErrorCode.UnknownMessageType, "This server cannot cancel a turn.");
+            var error = Unusable() ?? Session.Lacks("cancel", "stop a turn");
             return error != null
                 ? Session.Failed<Ack>(error)
                 : Ask(new CancelTurnRequest { AgentId = Id }, default(CancellationToken));
@@ -60,7 +58,7 @@ namespace Trunkline.Tryll
         /// <summary>The conversation, for a saved game.</summary>
         public Task<List<HistoryEntry>> History(CancellationToken token = default(CancellationToken))
         {
-            var error = Unusable();
+            var error = Unusable() ?? Session.Lacks("history", "give a conversation");
             return error != null
                 ? Session.Failed<List<HistoryEntry>>(error)
                 : Session.Collect<SaveHistoryResponse, HistoryEntry>(
@@ -72,6 +70,9 @@ namespace Trunkline.Tryll
             IEnumerable<HistoryEntry> entries, bool append = false,
             CancellationToken token = default(CancellationToken))
         {
+            var error = Unusable() ?? Session.Lacks("history", "take a conversation");
+            if (error != null)
+                return Session.Failed<Ack>(error);
             var request = new RestoreHistoryRequest { AgentId = Id, Append = append };
             request.Entries.AddRange(entries);
             return Ask(request, token);

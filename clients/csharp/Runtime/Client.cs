@@ -242,6 +242,9 @@ namespace Trunkline.Tryll
 
         public Task<HealthResponse> Health(CancellationToken token = default(CancellationToken))
         {
+            var error = Connection == Connection.Ready ? session.Lacks("health", "say how it is") : null;
+            if (error != null)
+                return Session.Failed<HealthResponse>(error);
             return session.Ask<HealthResponse, HealthResponse>(
                 new HealthRequest(), session.Options.RequestSeconds, health => health, null, token);
         }

@@ -528,6 +528,10 @@ namespace Trunkline.Tryll.Tests
             sampling.Lora.Add(new LoraAdapter());
             tell(client.CreateAgent(graph));
             var agent = Good(client.CreateAgent(Echo()));
+            tell(agent.Cancel());
+            tell(agent.History());
+            tell(agent.Restore(new HistoryEntry[0]));
+            tell(client.Health());
             tell(agent.Change("say", new SpeakParams { Timings = true }));
             tell(agent.Change("say", new SpeakParams { Pronunciations = "words" }));
             var none = new string[0];

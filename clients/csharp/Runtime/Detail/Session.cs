@@ -286,6 +286,13 @@ namespace Trunkline.Tryll
             return Extensions.Contains(name);
         }
 
+        /// <summary>Why a server without that extension is not asked; null for one that has it.</summary>
+        public TryllException Lacks(string extension, string what)
+        {
+            return HasExtension(extension) ? null
+                : new TryllException(ErrorCode.UnknownMessageType, "This server cannot " + what + ".");
+        }
+
         public void Later(double seconds, Action action)
         {
             timers.Add(new KeyValuePair<double, Action>(Now + seconds, action));

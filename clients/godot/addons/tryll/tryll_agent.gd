@@ -59,7 +59,7 @@ func send(line: String) -> TryllResult:
 
 ## Ends the turn that it is in.
 func cancel() -> TryllResult:
-	var problem := _unusable()
+	var problem := _unable("cancel", "stop a turn")
 	if problem:
 		return problem
 	return await _client.ask("CancelTurnRequest", {"agent_id": id})
@@ -76,7 +76,7 @@ func change(node: String, params: Dictionary) -> TryllResult:
 
 ## The conversation, for a saved game: a list of `role` and `text`.
 func history() -> TryllResult:
-	var problem := _unusable()
+	var problem := _unable("history", "give a conversation")
 	if problem:
 		return problem
 	return await _client.collect("SaveHistoryRequest", {"agent_id": id}, "entries")
@@ -84,7 +84,7 @@ func history() -> TryllResult:
 
 ## Gives it a conversation: in place of its own, or after it.
 func restore(entries: Array, append := false) -> TryllResult:
-	var problem := _unusable()
+	var problem := _unable("history", "take a conversation")
 	if problem:
 		return problem
 	var fields := {"agent_id": id, "entries": entries, "append": append}
@@ -184,3 +184,8 @@ func _unusable() -> TryllResult:
 	if _destroyed:
 		return TryllResult.bad(TryllResult.AGENT_ALREADY_DESTROYED, "The agent was destroyed.")
 	return _client.unusable(_epoch)
+
+
+func _unable(extension: String, what: String) -> TryllResult:
+	var problem := _unusable()
+	return problem if problem else _client.lacks(extension, what)

@@ -265,6 +265,11 @@ func ensure_model(model: String, progress := Callable()) -> TryllResult:
 
 
 func health() -> TryllResult:
+	var problem: TryllResult = null
+	if connection == Connection.READY:
+		problem = lacks("health", "say how it is")
+	if problem:
+		return problem
 	return await ask("HealthRequest", {})
 
 
@@ -346,6 +351,13 @@ func unusable(made_in: int) -> TryllResult:
 	if made_in != epoch:
 		return _dropped("It is gone with the connection that it belonged to.")
 	return null
+
+
+## Why a server without that extension is not asked; null for one that has it.
+func lacks(extension: String, what: String) -> TryllResult:
+	if has_extension(extension):
+		return null
+	return TryllResult.bad(TryllResult.UNKNOWN_MESSAGE_TYPE, "This server cannot %s." % what)
 
 
 func now() -> float:
