@@ -3004,8 +3004,6 @@ std::vector<std::string> command_of(const ServerOptions &options) {
   return command;
 }
 
-/// Takes the address from the line of a server that is ready; false for any other line.
-
 std::uint16_t port_of(const std::string &text) {
   const long number = std::strtol(text.c_str(), nullptr, 10);
   return number > 0 && number < 65536 ? static_cast<std::uint16_t>(number) : 0;
@@ -3019,10 +3017,12 @@ struct Ready {
     if (detail::value_of(members, "type") != "ready" || host.empty()) return;
     port = port_of(detail::value_of(members, "port"));
     ws_port = port_of(detail::value_of(members, "ws_port"));
+    metrics_port = port_of(detail::value_of(members, "metrics_port"));
   }
   std::string host;
   std::uint16_t port = 0;
   std::uint16_t ws_port = 0;
+  std::uint16_t metrics_port = 0;
 };
 
 /// A log that a server writes to: its length before, and what it says then.
@@ -3263,6 +3263,7 @@ Error ManagedServer::start(ServerOptions options) {
         host_ = ready.host;
         port_ = ready.port;
         ws_port_ = ready.ws_port;
+        metrics_port_ = ready.metrics_port;
         return {};
       }
       said.erase(0, end + 1);
@@ -3298,7 +3299,7 @@ void ManagedServer::stop() {
     }
   }
   process_.reset();
-  port_ = ws_port_ = 0;
+  port_ = ws_port_ = metrics_port_ = 0;
   host_.clear();
 }
 

@@ -1220,6 +1220,8 @@ public:
   std::uint16_t port() const { return port_; }
   /// Where it takes WebSockets; 0 if it does not.
   std::uint16_t ws_port() const { return ws_port_; }
+  /// Where it tells its figures; 0 if it does not.
+  std::uint16_t metrics_port() const { return metrics_port_; }
   /// Its process id; 0 if there is none.
   long id() const;
 
@@ -1229,6 +1231,7 @@ private:
   std::string host_;
   std::uint16_t port_ = 0;
   std::uint16_t ws_port_ = 0;
+  std::uint16_t metrics_port_ = 0;
   double stop_seconds_ = 10;
 };
 

@@ -110,7 +110,7 @@ def test_a_server_of_the_game_s_own_understands_what_it_is_told_says_where_it_is
         assert child.stdout is not None
         ready = json.loads(child.stdout.readline())
         assert ready["type"] == "ready"
-        assert {"host", "ws_port"} == set(re.findall(r'ready_line\["(\w+)"\]', text)) <= ready.keys()
+        assert {"host", "ws_port", "metrics_port"} == set(re.findall(r'ready_line\["(\w+)"\]', text)) <= ready.keys()
         child.stdin.close()
         assert child.wait(PATIENCE_SECONDS) == 0
 

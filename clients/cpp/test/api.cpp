@@ -447,6 +447,7 @@ tryll::ServerOptions server_options(int count, char **words) {
   options.program = words[0];
   options.arguments.assign(words + 1, words + count);
   options.ws = true;
+  options.more_arguments = {"--metrics", "127.0.0.1:0"};
   if (const char *log = std::getenv("SERVER_LOG")) options.log_file = log;
   return options;
 }
@@ -463,6 +464,7 @@ int managed(int count, char **words) {
     }
     CHECK(server.running() && server.port() != 0 && server.id() != 0);
     CHECK(server.ws_port() != 0 && server.ws_port() != server.port());
+    CHECK(server.metrics_port() != 0 && server.metrics_port() != server.ws_port());
     tryll::Options options;
     options.host = server.host();
     options.port = server.port();
@@ -470,7 +472,7 @@ int managed(int count, char **words) {
     GOOD(client.connect());
     CHECK(GOOD(client.health()).status == "ready");
     server.stop();
-    CHECK(!server.running() && server.port() == 0 && server.ws_port() == 0);
+    CHECK(!server.running() && server.port() == 0 && server.ws_port() == 0 && server.metrics_port() == 0);
     server.stop();
   }
   std::printf("stopped\n");

@@ -38,6 +38,8 @@ namespace Trunkline.Tryll
         public int Port { get; private set; }
         /// <summary>Where it takes WebSockets; 0 if it does not.</summary>
         public int WsPort { get; private set; }
+        /// <summary>Where it tells its figures; 0 if it does not.</summary>
+        public int MetricsPort { get; private set; }
 
         public ManagedServer()
         {
@@ -93,7 +95,7 @@ namespace Trunkline.Tryll
                 mine = ++number;
                 var taken = server;
                 server = null;
-                Port = WsPort = 0;
+                Port = WsPort = MetricsPort = 0;
                 Host = "";
                 return taken;
             }
@@ -131,6 +133,7 @@ namespace Trunkline.Tryll
                     Host = output.Host;
                     Port = output.Port;
                     WsPort = output.WsPort;
+                    MetricsPort = output.MetricsPort;
                     return;
                 }
                 server = null;

@@ -597,6 +597,7 @@ namespace Trunkline.Tryll.Tests
                 Program = words[1],
                 Arguments = arguments,
                 Ws = true,
+                MoreArguments = new[] { "--metrics", "127.0.0.1:0" },
                 LogFile = Environment.GetEnvironmentVariable("SERVER_LOG") ?? ""
             };
         }
@@ -619,13 +620,14 @@ namespace Trunkline.Tryll.Tests
                 }
                 Check(server.Running && server.Port != 0 && server.Id != 0);
                 Check(server.WsPort != 0 && server.WsPort != server.Port);
+                Check(server.MetricsPort != 0 && server.MetricsPort != server.WsPort);
                 using (client = new Client(new ClientOptions { Host = server.Host, Port = server.Port }))
                 {
                     Good(client.Connect());
                     Check(Good(client.Health()).Status == "ready");
                 }
                 server.Stop();
-                Check(!server.Running && server.Port == 0 && server.WsPort == 0);
+                Check(!server.Running && server.Port == 0 && server.WsPort == 0 && server.MetricsPort == 0);
                 server.Stop();
             }
             Console.WriteLine("stopped");

@@ -256,6 +256,13 @@ test("a server is not asked for what it would pass over", async () => {
   const plain = await client.createAgent(graph({ type: "SpeakParams", timings: false, pronunciations: "" }));
   const error = await refused(5002, plain.change("node", { type: "SpeakParams", pronunciations: "words" }));
   assert.match(error.message, /`pronunciations`/);
+  const cannot: [string, Promise<unknown>][] = [
+    ["give a conversation", plain.history()],
+    ["take a conversation", plain.restore([])],
+    ["say how it is", client.health()],
+  ];
+  for (const [what, work] of cannot)
+    assert.equal((await refused(5002, work)).message, `This server cannot ${what}.`);
   client.close();
   place.close();
 });
@@ -273,7 +280,7 @@ test("a program that cannot be started, or that ends, is 1001 with what it said"
 });
 
 test("a server of one's own ends with its input, or is ended", async () => {
-  const ready = 'console.log(\'{"type":"ready","host":"127.0.0.1","port":9,"ws_port":8}\');';
+  const ready = 'console.log(\'{"type":"ready","host":"127.0.0.1","port":9,"ws_port":8,"metrics_port":7}\');';
   const obedient = await ManagedServer.start({
     program: process.execPath,
     args: ["-e", `${ready} process.stdin.resume()`, "--"],
@@ -281,6 +288,7 @@ test("a server of one's own ends with its input, or is ended", async () => {
   });
   assert.equal(obedient.address, "127.0.0.1:9");
   assert.equal(obedient.wsUrl, "ws://127.0.0.1:8");
+  assert.equal(obedient.metricsPort, 7);
   assert.ok(obedient.running);
   await obedient.stop();
   assert.ok(!obedient.running);

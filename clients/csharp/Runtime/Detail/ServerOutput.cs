@@ -37,6 +37,7 @@ namespace Trunkline.Tryll
         public string Host { get; private set; }
         public int Port { get; private set; }
         public int WsPort { get; private set; }
+        public int MetricsPort { get; private set; }
 
         /// <summary>The end of its log, for the end of an error.</summary>
         public string LastWords()
@@ -124,6 +125,7 @@ namespace Trunkline.Tryll
             {
                 Host = host;
                 WsPort = PortOf(members, "ws_port");
+                MetricsPort = PortOf(members, "metrics_port");
                 Port = port;
                 Monitor.PulseAll(gate);
             }

@@ -29,6 +29,8 @@ const KEPT_LINES := 20
 
 ## For `TryllClient.open`; "" while it does not run.
 var url := ""
+## Where it tells its figures; 0 unless `--metrics` is among the arguments.
+var metrics_port := 0
 
 var _pid := 0
 var _output: FileAccess = null
@@ -72,6 +74,7 @@ func start() -> TryllResult:
 		var gone := "`%s` ended before it was ready.%s" % [program, _last_words()]
 		return TryllResult.bad(TryllResult.CONNECTION_FAILED, gone)
 	url = "ws://%s:%d" % [ready_line["host"], ready_line["ws_port"]]
+	metrics_port = int(ready_line["metrics_port"]) if ready_line.get("metrics_port") else 0
 	return TryllResult.good(url)
 
 
@@ -96,6 +99,7 @@ func stop() -> void:
 	_listening = null
 	_logging = null
 	url = ""
+	metrics_port = 0
 
 
 func _words() -> PackedStringArray:

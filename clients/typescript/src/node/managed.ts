@@ -38,6 +38,14 @@ const KILL_MS = 5000;
 /** The last lines of its log, for whoever wants to know why it did not start. */
 const KEPT_LINES = 20;
 
+/** What it says when it is ready. */
+interface Ready {
+  host: string;
+  port: number;
+  ws_port?: number | null;
+  metrics_port?: number | null;
+}
+
 /** A running server. */
 export class ManagedServer {
   private constructor(
@@ -48,6 +56,8 @@ export class ManagedServer {
     readonly port: number,
     /** The port of its WebSockets; 0 without. */
     readonly wsPort: number,
+    /** The port of its figures; 0 without. */
+    readonly metricsPort: number,
   ) {}
 
   /**
@@ -84,8 +94,8 @@ export class ManagedServer {
     const stop = options.signal === undefined ? late : AbortSignal.any([late, options.signal]);
     try {
       const ready = await unlessAborted(Promise.race([readyLine(child), failed.promise]), stop);
-      const { host, port, ws_port: ws } = ready as { host: string; port: number; ws_port?: number | null };
-      return new ManagedServer(child, gone.promise, options.stopMs ?? STOP_MS, host, port, ws ?? 0);
+      const { host, port, ws_port: ws, metrics_port: figures } = ready as unknown as Ready;
+      return new ManagedServer(child, gone.promise, options.stopMs ?? STOP_MS, host, port, ws ?? 0, figures ?? 0);
     } catch (error) {
       await ended(child, gone.promise, 0);
       if (error === late.reason)

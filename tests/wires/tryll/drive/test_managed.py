@@ -26,9 +26,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_has_a_port_of_its_own_serves_and_ends_in_order() -> None:
-    with ManagedServer.start() as server, ManagedServer.start(None, "--max-clients", "3", ws=True) as other:
+    more = ("--max-clients", "3", "--metrics", "127.0.0.1:0")
+    with ManagedServer.start() as server, ManagedServer.start(None, *more, ws=True) as other:
         assert server.port != other.port
-        assert server.ws_port is None
+        assert (server.ws_port, server.metrics_port) == (None, None)
+        assert other.metrics_port not in (None, other.port, other.ws_port)
         assert other.ws_port not in (None, other.port)
         assert server.running
         with SyncTryll(server.host, server.port) as tryll:

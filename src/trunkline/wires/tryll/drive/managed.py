@@ -55,6 +55,8 @@ class ManagedServer:
         self.port: int = ready["port"]
         self.ws_port: int | None = ready.get("ws_port")
         """Where it takes WebSockets, if it does."""
+        self.metrics_port: int | None = ready.get("metrics_port")
+        """Where it tells its figures, if it does."""
         self.pid: int = ready["pid"]
         self.version: str = ready.get("version", "")
 
