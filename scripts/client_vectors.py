@@ -10,7 +10,6 @@ and what a client's program does with them, is in clients/vectors/README.md.
 from __future__ import annotations
 
 import argparse
-import base64
 import json
 import sys
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from typing import Any
 
 from trunkline.base.values import Value
 from trunkline.core.graph.description import GraphDescription, NodeDescription, NodeParams
-from trunkline.wires.tryll.codec import decode, encode
+from trunkline.wires.tryll.codec import decode, encode, json_form
 from trunkline.wires.tryll.codec.errors import FrameError
 from trunkline.wires.tryll.codec.shapes import UNIONS, Field, shape_named, shape_of, tag_of
 from trunkline.wires.tryll.messages import (
@@ -141,34 +140,6 @@ def _graph() -> GraphDescription:
         params: NodeParams = filled(kind)
         nodes.append(NodeDescription(kind.__name__, params))
     return GraphDescription((*nodes, NodeDescription("without parameters")), nodes[0].name)
-
-
-# The JSON form.
-
-
-def as_json(message: Message) -> dict[str, Any]:
-    """The JSON form of a message: see clients/vectors/README.md."""
-    return {"type": type(message).__name__, **_table(message)}
-
-
-def _table(value: Value) -> dict[str, Any]:
-    return {field.name: _shown(field, getattr(value, field.name)) for field in shape_of(type(value)).fields}
-
-
-def _shown(field: Field, value: Any) -> Any:
-    if value is None:
-        return None
-    if field.kind == "samples":
-        return base64.b64encode(value).decode()
-    if field.kind == "strings":
-        return list(value)
-    if field.kind == "table":
-        return _table(value)
-    if field.kind == "tables":
-        return [_table(each) for each in value]
-    if field.kind == "union":
-        return {"type": type(value).__name__, **_table(value)}
-    return value
 
 
 # Payloads that our writer does not make.
@@ -326,7 +297,7 @@ def files() -> dict[str, str]:
         if decode(payload) != message:
             raise ValueError(f"a `{type(message).__name__}` is not read as it was written")
         sender = "client" if isinstance(message, FromClient) else "server"
-        lines.append({"from": sender, "message": as_json(message), "frame": payload.hex()})
+        lines.append({"from": sender, "message": json_form.full(message), "frame": payload.hex()})
     wrong = []
     for why, payload in refused():
         try:

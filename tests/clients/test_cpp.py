@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from client_vectors import as_json, transcript
+from client_vectors import transcript
 from tests.clients.cpp_build import CHECKED, CLIENT, compiled
 from tests.conftest import require
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_process import tryll_process
 from tests.support.tryll_stub import HANG_UP, LEAVE, SILENCE, Peer, TryllStub
 from trunkline.wires.tryll import messages as m
-from trunkline.wires.tryll.codec import decode
+from trunkline.wires.tryll.codec import decode, json_form
 from trunkline.wires.tryll.codec.errors import FrameError
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -319,7 +319,7 @@ def broken(rounds: int, seed: int) -> list[bytes]:
 def understood(payload: bytes) -> str | int:
     """What our codec makes of it; as text, since a float may be none. Or the number of the error."""
     try:
-        return json.dumps(as_json(decode(payload)))
+        return json.dumps(json_form.full(decode(payload)))
     except FrameError as error:
         return error.code
 

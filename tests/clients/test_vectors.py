@@ -13,8 +13,8 @@ from typing import Any, cast
 import pytest
 
 import client_vectors
-from client_vectors import FOLDER, as_json
-from trunkline.wires.tryll.codec import decode
+from client_vectors import FOLDER
+from trunkline.wires.tryll.codec import decode, json_form
 from trunkline.wires.tryll.messages import BODIES, NODE_PARAMS
 
 LANGUAGES = sorted(path.stem.removeprefix("vectors_") for path in Path(__file__).parent.glob("vectors_*.py"))
@@ -104,7 +104,7 @@ def test_a_client_reads_every_message_as_it_is(run: Run) -> None:
 def test_a_client_writes_every_message_so_that_it_is_read_again(run: Run) -> None:
     told = lines("transcript.jsonl")
     for said, line in zip(run([line["frame"] for line in told], "--encode"), told, strict=True):
-        assert same(as_json(decode(bytes.fromhex(said))), line["message"]), (said, line["message"])
+        assert same(json_form.full(decode(bytes.fromhex(said))), line["message"]), (said, line["message"])
 
 
 @pytest.mark.long

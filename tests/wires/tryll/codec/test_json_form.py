@@ -47,6 +47,16 @@ def test_a_message_is_the_same_in_both_forms(message: m.Message) -> None:
     assert list(json.loads(text)) == [TYPE, *names]
 
 
+@pytest.mark.parametrize("message", ALL, ids=named)
+def test_an_object_is_the_same_message_with_all_its_fields_or_with_few(message: m.Message) -> None:
+    whole, brief = json_form.full(message), json_form.brief(message)
+    assert list(whole) == [TYPE, *(field.name for field in shape_of(type(message)).fields)]
+    assert {name for name, value in whole.items() if value is not None} >= brief.keys()
+    for found in (whole, brief):
+        assert json.loads(json.dumps(found)) == found
+        assert decode(json.dumps(found).encode()) == message
+
+
 def test_what_is_not_null_is_written_and_what_is_absent_or_null_is_the_default() -> None:
     assert encode(m.AnswerText(1, 2)) == (
         b'{"type":"AnswerText","request_id":1,"agent_id":2,"text":"","is_delta":false,"is_final":false}'

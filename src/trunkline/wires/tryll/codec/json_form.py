@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from struct import Struct
 from struct import error as struct_error
-from typing import Any
+from typing import Any, Literal
 
 from trunkline.base import jsontext
 from trunkline.base.printable import printable_line
@@ -54,6 +54,9 @@ _MOST_DIGITS = 20
 
 _f32 = Struct("<f")
 
+#: What an object has of its message.
+_Form = Literal["named", "brief", "full"]
+
 Read = Callable[[Any], Any]
 Write = Callable[[Any], Any]
 
@@ -86,7 +89,13 @@ def encode(message: Message) -> bytes:
 def brief(message: Message) -> dict[str, Any]:
     """The object of a message without the fields that have their defaults, and with the numbers of enumerations: what a
     file has that is read by clients of frames, too, whose fields are numbers."""
-    return _named(message, is_brief=True)
+    return _named(message, "brief")
+
+
+def full(message: Message) -> dict[str, Any]:
+    """The object of a message with all its fields, null where they are None, and with the numbers of enumerations: what
+    programs compare that read frames."""
+    return _named(message, "full")
 
 
 def decode(text: bytes) -> Message:
@@ -278,40 +287,45 @@ def _shown(name: str) -> str:
 # Writing.
 
 
-def _named(value: Value, *, is_brief: bool = False) -> dict[str, Any]:
-    return {TYPE: type(value).__name__, **_object(value, is_brief=is_brief)}
+def _named(value: Value, form: _Form = "named") -> dict[str, Any]:
+    return {TYPE: type(value).__name__, **_object(value, form)}
 
 
-def _object(value: Value, *, is_brief: bool = False) -> dict[str, Any]:
-    found = {}
-    for name, default, write in _writers(type(value), is_brief):
+def _object(value: Value, form: _Form = "named") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, default, write in _writers(type(value), form):
         item = getattr(value, name)
-        if item is not None and not (is_brief and item == default):
+        if item is None:
+            if form == "full":
+                found[name] = None
+        elif form != "brief" or item != default:
             found[name] = item if write is None else write(item)
     return found
 
 
 @cache
-def _writers(kind: type[Value], is_brief: bool) -> tuple[tuple[str, Any, Write | None], ...]:
+def _writers(kind: type[Value], form: _Form) -> tuple[tuple[str, Any, Write | None], ...]:
     """Who writes each field; None for what is written as it is."""
-    chosen = {} if is_brief else FIELDS.get(kind, {})
+    chosen = FIELDS.get(kind, {}) if form == "named" else {}
     return tuple(
-        (field.name, field.default, _writer(field, chosen.get(field.name), is_brief)) for field in shape_of(kind).fields
+        (field.name, field.default, _writer(field, chosen.get(field.name), form)) for field in shape_of(kind).fields
     )
 
 
-def _writer(field: Field, enumeration: str | None, is_brief: bool) -> Write | None:
+def _writer(field: Field, enumeration: str | None, form: _Form) -> Write | None:
     if enumeration is not None:
         return partial(_name_of, NAMES[enumeration])
     match field.kind:
         case "samples":
             return _base64
+        case "strings":
+            return list
         case "table":
-            return partial(_object, is_brief=is_brief)
+            return partial(_object, form=form)
         case "tables":
-            return partial(_objects, is_brief=is_brief)
+            return partial(_objects, form=form)
         case "union":
-            return partial(_named, is_brief=is_brief)
+            return partial(_named, form=form)
         case _:
             return None
 
@@ -325,5 +339,5 @@ def _base64(data: bytes) -> str:
     return b64encode(data).decode("ascii")
 
 
-def _objects(values: tuple[Value, ...], *, is_brief: bool) -> list[dict[str, Any]]:
-    return [_object(value, is_brief=is_brief) for value in values]
+def _objects(values: tuple[Value, ...], form: _Form) -> list[dict[str, Any]]:
+    return [_object(value, form) for value in values]
