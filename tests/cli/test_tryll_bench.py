@@ -19,6 +19,7 @@ from trunkline.base.config import user_file
 from trunkline.cli import tryll
 from trunkline.cli.tryll_bench import FEW_TURNS, _Bench
 from trunkline.cli.tryll_load import LoadPlan, Round
+from trunkline.wires.tryll.drive.address import ServerAddress
 
 BENCH = (sys.executable, "-m", "trunkline", "tryll", "bench", "--model", "mock")
 
@@ -29,6 +30,9 @@ def test_wrong_usage_is_told() -> None:
         (["--connect", "nowhere"], "is not an address"),
         (["--connect", "ws://"], "is not an address"),
         (["--characters", "0"], "is not in the range"),
+        (["--think", "-1"], "is not in the range"),
+        (["--think", "nan"], "is not a number"),
+        (["--think", "inf"], "is not in the range"),
     ):
         result = CliRunner().invoke(tryll.command, ["bench", *arguments])
         assert (result.exit_code, said in result.output) == (2, True), result.output
@@ -107,6 +111,36 @@ def test_a_result_says_on_how_many_turns_it_rests(
     told = capsys.readouterr()
     assert said in told.out
     assert f"for 95 % of {turns} turn" in told.err
+
+
+@pytest.mark.virtual_time
+async def test_what_a_round_has_measured_is_told_also_when_it_is_stopped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with served(tmp_path) as server:
+        bench = _Bench(LoadPlan("mock", 3600, 5.0, 8), 2, None)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(60):
+                await bench.run(ServerAddress(server.host, server.port))
+    (told,) = bench.record()["rounds"]
+    assert (told["complete"], told["failed"], told["turns"]) == (False, 0, bench.turns)
+    assert bench.turns > 0
+    bench.show()
+    assert "The round with 2 characters was stopped after " in capsys.readouterr().out
+
+
+@pytest.mark.process
+def test_a_bench_without_a_completed_turn_has_no_figures_and_fails(tmp_path: Path) -> None:
+    done = subprocess.run(
+        # Whoever thinks for so long has said nothing when the round ends.
+        [*BENCH, "--seconds", "1", "--think", "600", "--json"],
+        env=os.environ | {"TRUNKLINE_HOME": str(tmp_path)}, capture_output=True, timeout=PATIENCE_SECONDS, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert b"No turn was completed: nothing was measured." in done.stderr
+    (found,) = json.loads(done.stdout)["rounds"]
+    figures = ("first_word_ms_p50", "first_word_ms_p95", "tokens_per_second")
+    assert [found[each] for each in ("turns", *figures)] == [0, None, None, None]
 
 
 @pytest.mark.process

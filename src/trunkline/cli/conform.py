@@ -22,6 +22,7 @@ from trunkline.cli import (
     conform_sns,
     conform_tryll,
 )
+from trunkline.cli.finite import FiniteRange
 
 #: Patience with a model that is asked to do something.
 DEFAULT_TIMEOUT = 30.0
@@ -46,7 +47,7 @@ command.add_command(conform_tryll.command)
 @click.option("--show-prompts", is_flag=True, help="Print what the kit says to the agent, as TOML; run nothing.")
 @click.option("--prompts", type=click.Path(path_type=Path), metavar="FILE.toml", help="Say it in other words.")
 @conform_run.options("js.stop.*")
-@click.option("--timeout", type=click.FloatRange(min=0.1), default=DEFAULT_TIMEOUT, show_default=True,
+@click.option("--timeout", type=FiniteRange(min=0.1), default=DEFAULT_TIMEOUT, show_default=True,
               metavar="SECONDS", help="How long the agent may take to do what it is asked.")  # fmt: skip
 @click.option("--cwd", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
               help="Run the command here. The default is a fresh directory for each check.")  # fmt: skip

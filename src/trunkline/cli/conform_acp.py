@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from trunkline.cli import conform_run
+from trunkline.cli.finite import FiniteRange
 
 #: Patience with a model that is asked to do something.
 DEFAULT_TIMEOUT = 30.0
@@ -20,7 +21,7 @@ _EXAMPLE = "trunkline conform acp -- my-agent --acp"
 @click.option("--prompts", type=click.Path(path_type=Path), metavar="FILE.toml", help="Say it in other words.")
 @click.option("--prompt", "words", multiple=True, metavar="NAME=TEXT", help="Say one thing in other words.")
 @conform_run.options("acp.cancel.*")
-@click.option("--timeout", type=click.FloatRange(min=0.1), default=DEFAULT_TIMEOUT, show_default=True,
+@click.option("--timeout", type=FiniteRange(min=0.1), default=DEFAULT_TIMEOUT, show_default=True,
               metavar="SECONDS", help="How long the agent may take to do what it is asked.")  # fmt: skip
 @click.option("--cwd", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
               help="Run the command here. The default is a fresh directory for each check.")  # fmt: skip

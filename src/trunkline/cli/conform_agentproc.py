@@ -10,6 +10,7 @@ import click
 
 from trunkline.base.values import Value
 from trunkline.cli import conform_run
+from trunkline.cli.finite import FiniteRange
 from trunkline.wires.agentproc.messages import DIALECTS
 
 #: Patience with a model that is asked to do something.
@@ -33,7 +34,7 @@ _BRIDGE_EXAMPLE = (
 @click.option("--prompts", type=click.Path(path_type=Path), metavar="FILE.toml", help="Say it in other words.")
 @click.option("--prompt", "words", multiple=True, metavar="NAME=TEXT", help="Say one thing in other words.")
 @conform_run.options("ap.session.*")
-@click.option("--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS",
+@click.option("--timeout", type=FiniteRange(min=0.1), metavar="SECONDS",
               help=f"How long a turn may take: {DEFAULT_TIMEOUT:g} for an agent, {DEFAULT_BRIDGE_TIMEOUT:g} for a "
               "bridge.")  # fmt: skip
 @click.option("--cwd", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from trunkline.cli import conform_run
+from trunkline.cli.finite import FiniteRange
 
 #: Patience with a host, also with one that waits for an agent that does not come.
 DEFAULT_TIMEOUT = 45.0
@@ -18,7 +19,7 @@ _LACKING = "a host that reads messages from standard input (without `{prompt}`)"
 @click.option("--as", "name", metavar="NAME",
               help="For a host that looks for its agent in PATH: the name, such as `aionrs`.")  # fmt: skip
 @conform_run.options("jh.ready.*")
-@click.option("--timeout", type=click.FloatRange(min=0.1), default=DEFAULT_TIMEOUT, show_default=True,
+@click.option("--timeout", type=FiniteRange(min=0.1), default=DEFAULT_TIMEOUT, show_default=True,
               metavar="SECONDS", help="How long a run of the host may take, also one that goes wrong.")  # fmt: skip
 @click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable for the command's environment.")
 def command(

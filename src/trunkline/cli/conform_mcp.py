@@ -9,6 +9,7 @@ import click
 
 from trunkline.base import jsontext
 from trunkline.cli import conform_run
+from trunkline.cli.finite import FiniteRange
 
 #: How long a server may take for one answer, or to start.
 DEFAULT_TIMEOUT = 15.0
@@ -24,7 +25,7 @@ _EXAMPLE = "trunkline conform mcp -- my-server"
 @click.option("--slow-arguments", metavar="JSON", help="What to call that one with.")
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header for a server at a URL.")
 @conform_run.options("mcp.tools.*")
-@click.option("--timeout", type=click.FloatRange(min=0.1), default=DEFAULT_TIMEOUT, show_default=True,
+@click.option("--timeout", type=FiniteRange(min=0.1), default=DEFAULT_TIMEOUT, show_default=True,
               metavar="SECONDS", help="How long the server may take for one answer.")  # fmt: skip
 @click.option("--cwd", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
               help="Run the command here. The default is a fresh directory for each check.")  # fmt: skip

@@ -11,6 +11,7 @@ import click
 from trunkline.base import config_addresses
 from trunkline.base.hosts import is_loopback
 from trunkline.cli import conform_run
+from trunkline.cli.finite import FiniteRange
 
 #: Patience with a model that answers.
 DEFAULT_TIMEOUT = 60.0
@@ -33,7 +34,7 @@ _TOLD = (
 @click.option("--prompts", type=click.Path(path_type=Path), metavar="FILE.toml", help="Say it in other words.")
 @click.option("--prompt", "words", multiple=True, metavar="NAME=TEXT", help="Say one thing in other words.")
 @conform_run.options("openai.stream.*")
-@click.option("--timeout", type=click.FloatRange(min=0.1), default=DEFAULT_TIMEOUT, show_default=True,
+@click.option("--timeout", type=FiniteRange(min=0.1), default=DEFAULT_TIMEOUT, show_default=True,
               metavar="SECONDS", help="How long the server may take for one answer.")  # fmt: skip
 def command(
     url: str | None,

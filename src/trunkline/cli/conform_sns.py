@@ -11,6 +11,7 @@ from trunkline.base import config_addresses
 from trunkline.base.hosts import is_loopback
 from trunkline.base.values import Value
 from trunkline.cli import conform_run
+from trunkline.cli.finite import FiniteRange
 from trunkline.core.faults import ConfigError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ _GIVEN = "The kit writes about 100 threads and comments at {url} in the name of 
 @click.option("--patient", is_flag=True, help="Also wait for a nonce to end, which takes two minutes.")
 @click.option("--yes", is_flag=True, help="Write to a network that is not on this machine.")
 @conform_run.options("sns.nonce.*")
-@click.option("--timeout", type=click.FloatRange(min=0.1), default=DEFAULT_TIMEOUT, show_default=True,
+@click.option("--timeout", type=FiniteRange(min=0.1), default=DEFAULT_TIMEOUT, show_default=True,
               metavar="SECONDS", help="How long the network may take for one answer.")  # fmt: skip
 def command(
     base_url: str | None,

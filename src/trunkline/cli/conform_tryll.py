@@ -9,6 +9,7 @@ import click
 
 from trunkline.base.hosts import is_loopback
 from trunkline.cli import conform_run
+from trunkline.cli.finite import FiniteRange
 
 if TYPE_CHECKING:
     from trunkline.conform.tryll.stage import Target
@@ -32,7 +33,7 @@ _LACKING = "the Mock engine (without `--no-mock`), a model (`--model`), or the s
               help="The server's storage folder: the kit puts files there, and removes them again.")  # fmt: skip
 @click.option("--yes", is_flag=True, help="Do this to a server that is not on this machine.")
 @conform_run.options("tryll.turn.*")
-@click.option("--timeout", type=click.FloatRange(min=0.1), default=DEFAULT_TIMEOUT, show_default=True,
+@click.option("--timeout", type=FiniteRange(min=0.1), default=DEFAULT_TIMEOUT, show_default=True,
               metavar="SECONDS", help="How long the server may take for one answer.")  # fmt: skip
 def command(
     address: str | None,

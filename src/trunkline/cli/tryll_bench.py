@@ -1,6 +1,7 @@
 """`trunkline tryll bench`: how many characters this machine talks for at once.
 
-Exit codes: 0; 1 when it could not be measured, 2 for wrong usage, 130 after Ctrl-C, when what is known is printed.
+Exit codes: 0; 1 when it could not be measured or no turn was completed, 2 for wrong usage, 130 after Ctrl-C, when what
+is known is printed.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -21,7 +22,8 @@ from trunkline.base import jsontext
 from trunkline.base.signals import handled
 from trunkline.cli import table
 from trunkline.cli.explained import explained
-from trunkline.cli.tryll_load import MAX_CHARACTERS, LoadPlan, Round, find, play
+from trunkline.cli.finite import FiniteRange
+from trunkline.cli.tryll_load import MAX_CHARACTERS, Heard, LoadPlan, Round, find, play
 from trunkline.core import configuration
 from trunkline.core.faults import AgentFailed, ConfigError
 from trunkline.wires.tryll.drive import Tryll
@@ -30,7 +32,7 @@ from trunkline.wires.tryll.drive.managed import ManagedServer
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import ConfigureSessionRequest, InferenceEngine
 
-EXIT_INTERRUPTED = 130
+EXIT_UNMEASURED, EXIT_INTERRUPTED = 1, 130
 #: What stands for the engine that needs no model: how much the server itself takes.
 MOCK = "mock"
 TOKEN_VARIABLE = "TRUNKLINE_TRYLL_TOKEN"  # noqa: S105  # its name, not its value
@@ -86,10 +88,23 @@ class _Bench:
 
     async def _round(self, tryll: Tryll, characters: int) -> Round:
         click.echo(f"{_counted(characters)} with {self.plan.model}, {self.plan.seconds:g} s ...", err=True)
-        return await play(tryll, self.plan, characters)
+        heard = Heard()
+        try:
+            return await play(tryll, self.plan, characters, heard)
+        except asyncio.CancelledError:
+            self.rounds.append(heard.round(characters, complete=False))
+            raise
+
+    @property
+    def turns(self) -> int:
+        """Those that were completed, in all rounds."""
+        return sum(each.turns for each in self.rounds)
 
     def _told(self, found: Round) -> None:
         self.rounds.append(found)
+        if not found.turns:
+            click.echo(f"  no turn was completed; {found.failed} failed", err=True)
+            return
         click.echo(
             f"  first word: {found.first_p50 * 1000:.0f} ms, "
             f"for 95 % of {_turns(found.turns)} within {found.first_p95 * 1000:.0f} ms",
@@ -102,9 +117,10 @@ class _Bench:
             {
                 "characters": each.characters, "seconds": round(each.seconds, 3), "turns": each.turns,
                 "failed": each.failed, "turns_per_second": round(each.turns_per_second, 3),
-                "first_word_ms_p50": round(each.first_p50 * 1000, 1),
-                "first_word_ms_p95": round(each.first_p95 * 1000, 1),
-                "tokens_per_second": round(each.tokens_per_second, 2),
+                "first_word_ms_p50": round(each.first_p50 * 1000, 1) if each.turns else None,
+                "first_word_ms_p95": round(each.first_p95 * 1000, 1) if each.turns else None,
+                "tokens_per_second": round(each.tokens_per_second, 2) if each.turns else None,
+                "complete": each.complete,
             }
             for each in sorted(self.rounds, key=lambda each: each.characters)
         ]  # fmt: skip
@@ -117,7 +133,10 @@ class _Bench:
         rows = [_row(each) for each in sorted(self.rounds, key=lambda each: each.characters)]
         if rows:
             table.show(_HEAD, rows)
-        if self.found is not None and self.limit is not None:
+        for each in self.rounds:
+            if not each.complete:
+                click.echo(f"\nThe round with {_counted(each.characters)} was stopped after {each.seconds:.1f} s.")
+        if self.turns and self.found is not None and self.limit is not None:
             click.echo(f"\n{self._result(self.found, f'{self.limit * 1000:.0f} ms')}")
 
     def _result(self, found: int, limit: str) -> str:
@@ -137,9 +156,17 @@ def _turns(count: int) -> str:
     return f"{count} turn{'' if count == 1 else 's'}"
 
 
+def _why(rounds: Sequence[Round]) -> str:
+    """The end of a sentence: what became of the turns, and what to do."""
+    failed = sum(each.failed for each in rounds)
+    if failed:
+        return f", and {failed} failed: the log of the server says why."
+    return ": nothing was measured. Say `--seconds` for longer rounds, or `--think` for shorter pauses."
+
+
 def _row(found: Round) -> tuple[str, ...]:
     first = [f"{each * 1000:.0f} ms" for each in (found.first_p50, found.first_p95)]
-    speeds = [f"{found.turns_per_second:.2f}", *first, f"{found.tokens_per_second:.1f}"]
+    speeds = [f"{found.turns_per_second:.2f}", *first, f"{found.tokens_per_second:.1f}"] if found.turns else ["-"] * 4
     return str(found.characters), str(found.turns), *speeds, str(found.failed)
 
 
@@ -196,7 +223,7 @@ def _server(context: click.Context, parameter: click.Parameter, said: str | None
     "--seconds", metavar="N", type=click.IntRange(1, 3600), default=30, show_default=True, help="Of each round."
 )
 @click.option(
-    "--think", metavar="N", type=click.FloatRange(0, 600), default=5.0, show_default=True,
+    "--think", metavar="N", type=FiniteRange(0, 600), default=5.0, show_default=True,
     help="Seconds between an answer and the next line, on average.",
 )  # fmt: skip
 @click.option(
@@ -220,7 +247,8 @@ def command(
 
     Each character is an agent of its own that says a line, hears the answer, and thinks before the next one, as in a
     game whose player goes from one to another. With `--find` their number is doubled until the first word comes too
-    late, and then the number between is found. Ctrl-C prints what is known by then.
+    late, and then the number between is found. Ctrl-C prints what is known by then,
+    also of the round that it stops.
 
     A server with a token wants it in TRUNKLINE_TRYLL_TOKEN.
 
@@ -238,10 +266,14 @@ def command(
         with _own_server() if connect is None else nullcontext(connect) as where:
             asyncio.run(bench.run(where))
     except TryllError as error:
-        raise AgentFailed(f"The server says: {error}") from None
+        # Who stopped it wants what is known, also of a server that heard Ctrl-C, too.
+        if not bench.stopped:
+            raise AgentFailed(f"The server says: {error}") from None
     if as_json:
         click.echo(jsontext.dumps(bench.record()))
     else:
         bench.show()
-    if bench.stopped:
-        sys.exit(EXIT_INTERRUPTED)
+    if not bench.turns:
+        click.echo(f"No turn was completed{_why(bench.rounds)}", err=True)
+    if bench.stopped or not bench.turns:
+        sys.exit(EXIT_INTERRUPTED if bench.stopped else EXIT_UNMEASURED)

@@ -55,6 +55,8 @@ class Round(Value):
     first_p95: float
     tokens_per_second: float
     """Of one answer, after its first word; the median."""
+    complete: bool = True
+    """Whether it was measured for as long as was planned."""
 
     @property
     def turns_per_second(self) -> float:
@@ -65,17 +67,33 @@ class Round(Value):
         return bool(self.turns) and not self.failed and self.first_p95 <= limit
 
 
-class _Heard:
-    """What the characters of a round have heard."""
+class Heard:
+    """What the characters of a round have heard so far. Who stops a round still has it."""
 
     def __init__(self) -> None:
+        self.began: float | None = None
+        """When what counts began, by the clock of the event loop."""
+        self.ended = 0.0
         self.first: list[float] = []
         self.speed: list[float] = []
         self.failed = 0
 
+    def round(self, characters: int, *, complete: bool) -> Round:
+        """What it comes to by now."""
+        return Round(
+            characters,
+            0.0 if self.began is None else self.ended - self.began,
+            len(self.first),
+            self.failed,
+            quantile(self.first, 0.5),
+            quantile(self.first, 0.95),
+            quantile(self.speed, 0.5),
+            complete,
+        )
 
-async def play(tryll: Tryll, plan: LoadPlan, characters: int) -> Round:
-    """Let so many talk; they are gone afterwards.
+
+async def play(tryll: Tryll, plan: LoadPlan, characters: int, heard: Heard) -> Round:
+    """Let so many talk; they are gone afterwards. `heard` has what they met also if this is cancelled.
 
     Raises:
         TryllError: one cannot be made.
@@ -83,20 +101,22 @@ async def play(tryll: Tryll, plan: LoadPlan, characters: int) -> Round:
     # The same each time: two rounds differ by the server alone.
     chance = random.Random(characters)  # noqa: S311  # nothing depends on who could guess it
     made: list[RemoteAgent] = []
-    heard = _Heard()
     loop = asyncio.get_running_loop()
     try:
         for number in range(characters):
             made.append(await tryll.create_agent(_graph(plan, number), default_model=plan.model))
-        warm = [_turn(agent, _LINES[at % len(_LINES)], _Heard()) for at, agent in enumerate(made)]
+        warm = [_turn(agent, _LINES[at % len(_LINES)], Heard()) for at, agent in enumerate(made)]
         await asyncio.gather(*warm)
-        began = loop.time()
+        heard.began = began = loop.time()
         talks = [_talk(agent, plan, began + plan.seconds, random.Random(chance.random()), heard) for agent in made]  # noqa: S311
-        await asyncio.gather(*talks)
-        return _round(characters, loop.time() - began, heard)
+        try:
+            await asyncio.gather(*talks)
+        finally:
+            heard.ended = loop.time()
     finally:
         for agent in made:
             await agent.destroy()
+    return heard.round(characters, complete=True)
 
 
 def _graph(plan: LoadPlan, number: int) -> GraphDescription:
@@ -108,7 +128,7 @@ def _graph(plan: LoadPlan, number: int) -> GraphDescription:
     return GraphDescription((NodeDescription("say", params),), "say")
 
 
-async def _talk(agent: RemoteAgent, plan: LoadPlan, until: float, chance: random.Random, heard: _Heard) -> None:
+async def _talk(agent: RemoteAgent, plan: LoadPlan, until: float, chance: random.Random, heard: Heard) -> None:
     time = asyncio.get_running_loop().time
     # They do not all begin at once: nor do players.
     pause = chance.random() * plan.think
@@ -118,7 +138,7 @@ async def _talk(agent: RemoteAgent, plan: LoadPlan, until: float, chance: random
         pause = plan.think * (0.5 + chance.random())
 
 
-async def _turn(agent: RemoteAgent, line: str, heard: _Heard) -> None:
+async def _turn(agent: RemoteAgent, line: str, heard: Heard) -> None:
     time = asyncio.get_running_loop().time
     began = time()
     try:
@@ -134,18 +154,6 @@ async def _turn(agent: RemoteAgent, line: str, heard: _Heard) -> None:
     rest = time() - began - turn.first_seconds
     if turn.tokens_generated > 1 and rest > 0:
         heard.speed.append((turn.tokens_generated - 1) / rest)
-
-
-def _round(characters: int, seconds: float, heard: _Heard) -> Round:
-    return Round(
-        characters,
-        seconds,
-        len(heard.first),
-        heard.failed,
-        quantile(heard.first, 0.5),
-        quantile(heard.first, 0.95),
-        quantile(heard.speed, 0.5),
-    )
 
 
 def quantile(values: Sequence[float], share: float) -> float:
