@@ -162,11 +162,12 @@ def test_pull_says_at_its_end_whether_the_model_can_be_used(
     assert install_hint("local") in missing
 
 
-@pytest.mark.parametrize("name", ["a/b/c", "org/repo:", "/repo", "org/"])
-def test_what_is_no_name_is_not_advised_to_be_pulled(name: str) -> None:
-    refused = invoke("pull", name)
+@pytest.mark.parametrize("verb", ["show", "pull", "path", "rm"])
+@pytest.mark.parametrize("name", ["", "../../etc/passwd", "../passwd", "a/b/c", "org/repo:", "/repo", "org/"])
+def test_what_is_no_name_is_not_advised_to_be_pulled(verb: str, name: str) -> None:
+    refused = invoke(verb, name)
     assert refused.exit_code == 1
-    assert f"`{name}` is not the name of a model." in refused.stderr
+    assert (f"`{name}` is not the name of a model." if name else "The name of the model is empty.") in refused.stderr
     assert "OWNER/REPOSITORY:FILE" in refused.stderr
     assert "models pull" not in refused.stderr
 

@@ -13,7 +13,7 @@ from tests.support.package_index import Model
 from trunkline.core.faults import ConfigError
 from trunkline.models import catalog
 from trunkline.models.catalog_entry import ENGINE_BYTES, USUAL_WINDOW
-from trunkline.models.hub import REPOSITORY
+from trunkline.models.naming import REPOSITORY
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
 

@@ -79,22 +79,6 @@ def test_a_quantisation_is_read_from_a_name(name: str, expected: str) -> None:
     assert hub.quantisation(name) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("owner/repo", ("owner/repo", "")),
-        ("owner/repo:sub/f.gguf", ("owner/repo", "sub/f.gguf")),
-        ("smollm2-135m", None),
-        ("models/mine.gguf", None),
-        ("./mine", ("./mine", "")),
-        ("a/b/c", None),
-        ("https://h/x", None),
-    ],
-)
-def test_a_name_of_a_hub_is_told_from_a_path(text: str, expected: tuple[str, str] | None) -> None:
-    assert hub.split(text) == expected
-
-
 async def test_where_it_is_not_clear_which_is_meant_the_models_are_listed(served: Hub) -> None:
     served.files = {"one-F16.gguf": gguf("1"), "two-F16.gguf": gguf("2"), "mmproj-F16.gguf": gguf("3")}
     with pytest.raises(

@@ -19,7 +19,7 @@ from trunkline.base.sizes import size_text
 from trunkline.cli import models_bench, table
 from trunkline.cli.explained import explained
 from trunkline.cli.wrapping import commands_apart
-from trunkline.models import catalog, fetch, hub
+from trunkline.models import catalog, fetch, hub, naming
 from trunkline.models.catalog import CatalogEntry
 from trunkline.models.catalog_entry import DETECTS, EMBEDDING, HEARS, LLM, SPEAKS
 from trunkline.models.fetch_files import Report
@@ -183,7 +183,7 @@ def pull(name: str, given: tuple[str, ...], as_json: bool) -> None:
 
 def _wanted(name: str, given: bool) -> CatalogEntry:
     """The model that is meant; says what else it could have been."""
-    if given and hub.split(name) is not None:
+    if given and naming.split(name) is not None:
         raise click.ClickException("`--from` is for built-in models. A GGUF file is used as it is: `--model FILE`.")
     found = asyncio.run(wanted(name))
     if found.others:

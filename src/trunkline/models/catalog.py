@@ -19,7 +19,7 @@ from trunkline.base import paths
 from trunkline.base.nearest import nearest
 from trunkline.core.faults import ConfigError
 from trunkline.core.graph.models import SamplingParams
-from trunkline.models import catalog_pulled
+from trunkline.models import catalog_pulled, naming
 from trunkline.models.catalog_entry import ONNX, CatalogEntry, ModelFile, Packaged, WheelMember
 from trunkline.models.catalog_hub import HUB_ENTRIES
 from trunkline.models.catalog_hub_voice import HUB_VOICE_ENTRIES
@@ -213,10 +213,10 @@ def find(name: str) -> CatalogEntry:
     enough.
 
     Raises:
-        ConfigError: there is none; the text suggests another.
+        ConfigError: there is none, or none can be called so; the text suggests another, or says how they are called.
     """
     listed = entries()
-    named = [entry for entry in listed if name in (entry.name, entry.origin)]
+    named = [entry for entry in listed if name and name in (entry.name, entry.origin)]
     if not named and (named := [entry for entry in listed if entry.repository and entry.repository == name]):
         named = [entry for entry in named if path(entry) is not None] or named
     if len(named) == 1:
@@ -224,6 +224,7 @@ def find(name: str) -> CatalogEntry:
     if named:
         which = ", ".join(f"`{entry.name}`" for entry in named)
         raise ConfigError(f"There are several models of `{name}`.", hint=f"Name one of {which}.")
+    naming.check(name)
     if "/" in name:
         raise ConfigError(f"The model `{name}` is not here yet.", hint=f"Get it with `trunkline models pull {name}`.")
     meant = nearest(name, [entry.name for entry in listed])

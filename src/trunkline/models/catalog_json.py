@@ -47,8 +47,8 @@ from trunkline.models.catalog_entry import (
     is_file_name,
 )
 from trunkline.models.endpoint import SHOWN_CHARS, endpoint, without_secrets
-from trunkline.models.hub import REPOSITORY
 from trunkline.models.load_options import LoadOptions
+from trunkline.models.naming import REPOSITORY
 
 FILE = "models.json"
 #: A thousand models are a few hundred KiB.

@@ -20,7 +20,7 @@ from trunkline.base.nearest import nearest
 from trunkline.base.sizes import size_text
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, DownloadFailed
-from trunkline.models import fetch_http
+from trunkline.models import fetch_http, naming
 from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, ONNX, TOKENIZER, CatalogEntry, ModelFile, is_file_name
 from trunkline.models.endpoint import host_of, is_own_machine
 from trunkline.models.fetch_index import IndexSettings
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 HUB = "https://huggingface.co"
 ENDPOINT, TOKEN = "HF_ENDPOINT", "HF_TOKEN"
 
-#: How a repository is named.
-REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
-_NAME = re.compile(r"([\w.-]+/[\w.-]+)(?::(.+))?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -63,17 +60,6 @@ class HubModel(Value):
     entry: CatalogEntry
     others: tuple[str, ...] = ()
     """What else could have been chosen, if nobody said which."""
-
-
-def split(name: str) -> tuple[str, str] | None:
-    """The repository of a name and the file of it, or an empty text; None if it is no name of a model on a hub.
-
-    `models/mine.gguf` is taken for a path.
-    """
-    found = _NAME.fullmatch(name)
-    if found is None or (not found[2] and name.endswith(".gguf")):
-        return None
-    return found[1], found[2] or ""
 
 
 def endpoint() -> str:
@@ -106,7 +92,7 @@ async def find(name: str) -> HubModel:
         ConfigError: it is no such name, or it is not clear which file is meant; the text lists them.
         DownloadFailed: the hub does not tell, or has no such repository.
     """
-    parts = split(name)
+    parts = naming.split(name)
     if parts is None:
         raise ConfigError(f"`{name}` is not the name of a model on a hub.", hint="Write `owner/repository[:file]`.")
     repository, wanted = parts

@@ -15,7 +15,7 @@ from typing import Any
 
 from trunkline.base.vocabulary import LEAST_WINDOW, MOST_THREADS, MOST_WINDOW
 from trunkline.core.faults import ConfigError, Fault
-from trunkline.models import catalog, grammar, hub, local_gguf, local_prompt
+from trunkline.models import catalog, grammar, local_gguf, local_prompt, naming
 from trunkline.models.catalog_entry import LLAMA, LLM, USUAL_WINDOW, CatalogEntry, ModelFile
 from trunkline.models.installed import lacking_engines
 from trunkline.models.llama import Llama
@@ -201,7 +201,7 @@ def _usable(name: str) -> tuple[str, CatalogEntry]:
 
 def _find(name: str) -> tuple[str, CatalogEntry]:
     """The file of a model, and what is known of it."""
-    if (name.endswith(".gguf") or os.sep in name) and (hub.split(name) is None or os.path.exists(name)):
+    if (name.endswith(".gguf") or os.sep in name) and (naming.split(name) is None or os.path.exists(name)):
         path = os.path.expanduser(name)
         try:
             return path, CatalogEntry(name, files=(ModelFile(path),), context=local_gguf.context_length(path))

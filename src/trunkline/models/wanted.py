@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from trunkline.core.faults import ConfigError
-from trunkline.models import catalog, hub
+from trunkline.models import catalog, hub, naming
 from trunkline.models.catalog_entry import CatalogEntry
 from trunkline.models.hub import HubModel
 
@@ -14,13 +13,7 @@ def named(name: str) -> CatalogEntry | None:
     Raises:
         ConfigError: it is not the name of a model; the text suggests another.
     """
-    if hub.split(name) is None:
-        if "/" in name:
-            raise ConfigError(
-                f"`{name}` is not the name of a model.",
-                hint="Names are built in (`trunkline models list`) or look like `OWNER/REPOSITORY` or "
-                "`OWNER/REPOSITORY:FILE`.",
-            )
+    if naming.split(name) is None:
         return catalog.find(name)
     pulled = [entry for entry in catalog.entries() if name in (entry.name, entry.repository)]
     return pulled[0] if len(pulled) == 1 and catalog.path(pulled[0]) is not None else None

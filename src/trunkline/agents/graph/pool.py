@@ -38,7 +38,7 @@ from trunkline.core.graph.hosting import Progress
 from trunkline.core.graph.models import ModelInfo
 from trunkline.core.graph.ordinals import InferenceEngine, ModelStatus
 from trunkline.core.graph.resident import ResidentModel
-from trunkline.models import catalog, catalog_json, hub
+from trunkline.models import catalog, catalog_json, naming
 from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, LORA, ONNX, OPENAI, USUAL_WINDOW, CatalogEntry
 from trunkline.models.embedding_mock import MockEmbedding
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine
@@ -420,7 +420,7 @@ def _see_to_kind(entry: CatalogEntry, engine: int | None = None) -> None:
 
 
 def _unknown(name: str) -> str:
-    pull = f": `trunkline models pull {name}` on this machine gets it, for the next start" if hub.split(name) else ""
+    pull = f": `trunkline models pull {name}` on this machine gets it, for the next start" if naming.split(name) else ""
     return f"There is no model `{name}` in the catalog{pull}."
 
 
