@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from tests.support import local_model
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline import ManagedServer, SyncTryll
 from trunkline.cli import tryll
-from trunkline.cli.bundling import build, interpreter, models, packages, written
+from trunkline.cli.bundling import build, interpreter, licences, models, packages, written
 from trunkline.core.faults import ConfigError
 from trunkline.wires.tryll.messages import (
     ConfigureSessionRequest,
@@ -71,6 +72,82 @@ def test_a_bundle_that_cannot_be_finished_leaves_nothing_and_the_old_one_as_it_w
         build.build(plan, str(place), print, force=True)
     assert [each.name for each in tmp_path.iterdir()] == ["bundle"]
     assert written.is_bundle(str(place))
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_a_bundle_without_a_name_is_not_made_of_the_current_folder(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(tryll.command, ["bundle", name])
+    assert (result.exit_code, "Name the folder" in result.output) == (2, True), result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bundle_that_cannot_be_written_is_told_by_the_name_that_it_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    result = CliRunner().invoke(tryll.command, ["bundle", str(tmp_path / "file/bundle")])
+    assert f"The bundle `{tmp_path}/file/bundle` cannot be made: Not a directory." in result.output
+
+    def full(plan: object, root: str, report: object) -> dict[str, object]:
+        said = f"[Errno 28] No space left on device: '{root}/lib/one'"
+        raise shutil.Error([("/usr/lib/one", f"{root}/lib/one", said), ("/usr/lib/two", f"{root}/lib/two", said)])
+
+    monkeypatch.setattr(build, "_fill", full)
+    result = CliRunner().invoke(tryll.command, ["bundle", str(tmp_path / "bundle")])
+    assert result.output == f"Error: The bundle `{tmp_path}/bundle` cannot be made: No space left on device.\n"
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_what_a_package_says_of_its_licence_goes_along_under_whatever_names(tmp_path: Path) -> None:
+    info = tmp_path / "thing-1.0.dist-info"
+    (info / "licenses/vendored").mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.4\nName: thing\nVersion: 1.0\nLicense-File: MIT.txt\n")
+    for name in ("MIT.txt", "licenses/vendored/zlib.txt", "top_level.txt"):
+        (info / name).touch()
+    (tmp_path / "thing").mkdir()
+    (tmp_path / "thing/COPYING").touch()
+    (tmp_path / "thing/licences.py").touch()
+    (info / "RECORD").write_text("".join(f"{each.relative_to(tmp_path)},,\n" for each in tmp_path.rglob("*.*")
+                                         if each.is_file()) + "thing/COPYING,,\n")  # fmt: skip
+    found = packages.texts(metadata.Distribution.at(info))
+    assert sorted(name for name, _ in found) == ["MIT.txt", "thing_COPYING", "vendored_zlib.txt"]
+
+
+def test_a_licence_that_a_text_only_names_goes_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    common = tmp_path / "common-licenses"
+    common.mkdir()
+    (common / "GPL-3").write_text("all of it")
+    (common / "LGPL-2.1").write_text("of another")
+    (tmp_path / "COPYING").write_text(f"The text is in `{common}/GPL-3'. {common}/no-such-one")
+    monkeypatch.setattr(licences, "COMMON", str(common))
+    library = str(tmp_path / "libone.so.1")
+    monkeypatch.setattr(licences, "_owner", lambda source: ("one", str(tmp_path / "COPYING")))
+    licences.collect(str(tmp_path / "root"), {}, {"libone.so.1": library}, ())
+    texts = tmp_path / "root/LICENSES"
+    assert (texts / "libraries/libone.so.1/copyright").is_file()
+    assert [each.name for each in (texts / "common-licenses").iterdir()] == ["GPL-3"]
+    assert "in `common-licenses` here" in (texts / "LIST.txt").read_text()
+
+
+def test_a_bundle_without_a_model_says_how_to_add_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {
+        "version": "1",
+        "machine": "m",
+        "glibc": "2",
+        "python": "3",
+        "bytes": 1,
+        "gpl": [],
+        "models": [],
+        "files": [],
+    }
+    monkeypatch.setattr(build, "_fill", lambda plan, root, report: told)
+    result = CliRunner().invoke(tryll.command, ["bundle", str(tmp_path / "bundle")])
+    assert result.exit_code == 0, result.output
+    assert "No model is in it" in result.stderr
+    assert "`--model NAME`" in result.stderr
 
 
 def test_a_bundle_takes_the_place_of_another_when_all_of_it_is_there(
@@ -203,7 +280,7 @@ def test_its_list_has_every_file_as_it_is_and_every_part_has_its_licence(bundle:
     listed = (bundle / "LICENSES/LIST.txt").read_text()
     for package in manifest["packages"]:
         assert f"package: {package['name']} {package['version']}: " in listed
-        assert any((bundle / "LICENSES/packages" / f"{package['name']}-{package['version']}").iterdir()) or (
+        assert (bundle / "LICENSES/packages" / f"{package['name']}-{package['version']}").is_dir() or (
             f"{package['name']} {package['version']}: {package['licence']} (no text of it is here)" in listed
         )
     assert any((bundle / "LICENSES/python").iterdir())

@@ -15,8 +15,15 @@ from trunkline.cli.bundling import build, written
 from trunkline.cli.explained import explained
 
 
+def _folder(context: click.Context, parameter: click.Parameter, said: str) -> str:
+    if not said.strip():
+        # The system would take it for the current one.
+        raise click.BadParameter("Name the folder to make.")
+    return said
+
+
 @click.command("bundle")
-@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False))
+@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False), callback=_folder)
 @click.option(
     "--model",
     "models",
@@ -62,6 +69,8 @@ def command(folder: str, models: tuple[str, ...], graphs: tuple[str, ...], force
             f"Under the GPL, for the models that you named: {', '.join(gpl)}. `LICENSES` says what that asks of you."
         )
     told = build.build(plan, folder, report, force=force)
+    if not plan.models:
+        report(written.NO_MODELS)
     if as_json:
         found = {key: told[key] for key in ("version", "machine", "glibc", "python", "bytes", "gpl")}
         listed = {"models": [each["name"] for each in told["models"]], "files": len(told["files"])}

@@ -68,21 +68,33 @@ def build(plan: BundlePlan, place: str, report: Report, *, force: bool = False) 
     """Make it; gives its list. What was there before is replaced with `force`, if it is a bundle.
 
     Raises:
-        ConfigError: something is in its place, or is lacking.
-        OSError: it cannot be written.
+        ConfigError: something is in its place, or is lacking, or it cannot be written.
+        OSError: what goes into it cannot be read.
     """
     place = os.path.abspath(place)
     check_place(place, force=force)
     root = draft(place)
-    os.makedirs(root, _FOLDER_MODE)
     try:
+        os.makedirs(root, _FOLDER_MODE)
         told = _fill(plan, root, report)
         _open(root)
         _move(root, place)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(root, ignore_errors=True)
+        if isinstance(error, OSError) and (reason := _unwritten(error, root)):
+            raise ConfigError(f"The bundle `{place}` cannot be made: {reason}.") from error
         raise
     return told
+
+
+def _unwritten(error: OSError, root: str) -> str:
+    """What the system says of a file in the folder that is being made, whose name nobody knows; else nothing."""
+    if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
+        # Of many files: where each is, where it should be, and what the system says, with its number and the name.
+        _, there, told = error.args[0][0]
+        return str(told).rpartition("] ")[2].partition(": ")[0] if str(there).startswith(root) else ""
+    places = (error.filename, error.filename2)
+    return (error.strerror or "") if any(str(each).startswith(root) for each in places) else ""
 
 
 def check_place(place: str, *, force: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
@@ -14,8 +15,10 @@ from trunkline.cli.bundling.asked import asked
 from trunkline.cli.bundling.models import ChosenModel
 
 FOLDER = "LICENSES"
-#: Where Debian has the text for those that bring none.
-_GPL = "/usr/share/common-licenses/GPL-3"
+#: Where Debian has the texts that many packages are under: theirs only name these.
+COMMON = "/usr/share/common-licenses"
+#: For those under it that bring no text.
+_GPL = "GPL-3"
 
 
 class LicensedPart(Value):
@@ -39,8 +42,8 @@ def collect(
     for distribution in distributions.values():
         told = packages.described(distribution)
         found = packages.texts(distribution)
-        if told.copyleft and not found and os.path.isfile(_GPL):
-            found = [("GPL-3", _GPL)]
+        if told.copyleft and not found and os.path.isfile(os.path.join(COMMON, _GPL)):
+            found = [(_GPL, os.path.join(COMMON, _GPL))]
         _copied(root, os.path.join("packages", f"{told.name}-{told.version}"), found)
         parts.append(LicensedPart("package", f"{told.name} {told.version}", told.licence, len(found)))
     for name, source in sorted(libraries.items()):
@@ -52,6 +55,8 @@ def collect(
     parts += [LicensedPart("model", each.entry.name, each.entry.licence or "not stated", 0) for each in models]
     lines = [f"{each.kind}: {each.name}: {each.licence}{'' if each.texts else ' (no text of it is here)'}\n"
              for each in parts]  # fmt: skip
+    if os.path.isdir(os.path.join(root, FOLDER, os.path.basename(COMMON))):
+        lines.append(f"\nWhere a text names a file in `{COMMON}`, that is in `{os.path.basename(COMMON)}` here.\n")
     with open(os.path.join(root, FOLDER, "LIST.txt"), "w", encoding="utf-8") as file:
         file.writelines(lines)
     return parts
@@ -67,10 +72,19 @@ def _python(root: str) -> LicensedPart:
 
 
 def _copied(root: str, inside: str, found: Iterable[tuple[str, str]]) -> None:
-    folder = os.path.join(root, FOLDER, inside)
-    os.makedirs(folder, exist_ok=True)
     for name, path in found:
-        shutil.copyfile(path, os.path.join(folder, name))
+        _copy(path, os.path.join(root, FOLDER, inside, name))
+        with open(path, encoding="utf-8", errors="replace") as file:
+            names = set(re.findall(re.escape(COMMON) + r"/([A-Za-z0-9]+(?:[.-][A-Za-z0-9]+)*)", file.read()))
+        # It says that the text is in a folder of this system, which the other machine may not have.
+        for each in names:
+            if os.path.isfile(common := os.path.join(COMMON, each)):
+                _copy(common, os.path.join(root, FOLDER, os.path.basename(COMMON), each))
+
+
+def _copy(source: str, there: str) -> None:
+    os.makedirs(os.path.dirname(there), exist_ok=True)
+    shutil.copyfile(source, there)
 
 
 def _owner(source: str) -> tuple[str, str]:

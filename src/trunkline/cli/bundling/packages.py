@@ -115,12 +115,16 @@ def texts(distribution: metadata.Distribution) -> list[tuple[str, str]]:
     """The files of it that say under which licence it is: names and paths."""
     if distribution.metadata["Name"] == OWN:
         return _own_texts(distribution)
+    listed = cast(Message, distribution.metadata).get_all("License-File") or ()
     found = []
     for file in distribution.files or ():
         path = str(distribution.locate_file(file))
-        if _is_licence(file.name) and file.suffix not in (".py", ".pyc") and os.path.isfile(path):
-            inside = file.parts[1:] if file.parts[0].endswith(".dist-info") else file.parts
-            found.append(("_".join(part for part in inside if part != "licenses"), path))
+        told = file.parts[0].endswith(".dist-info")
+        inside = file.parts[1:] if told else file.parts
+        # Where a package tells of itself, it says which; elsewhere the name has to do.
+        says = (told and (inside[0] == "licenses" or "/".join(inside) in listed)) or _is_licence(file.name)
+        if says and file.suffix not in (".py", ".pyc") and os.path.isfile(path):
+            found.append(("_".join(part for part in inside if part not in ("licenses", os.pardir)), path))
     return found
 
 

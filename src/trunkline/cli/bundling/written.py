@@ -60,6 +60,13 @@ source code under the same licence; see `LICENSES`. They run in processes of the
 """
 
 
+#: Of a bundle that can only pretend.
+NO_MODELS = (
+    "No model is in it: clients can use the engine Mock alone. To add one, make the bundle again with `--model NAME`\n"
+    "and `--force`; `trunkline models list` shows which there are."
+)
+
+
 class Facts(Value):
     """What is told of a bundle."""
 
@@ -104,7 +111,7 @@ def readme(root: str, facts: Facts, size: int) -> None:
         machine=facts.machine,
         glibc=facts.glibc,
         size=size_text(size),
-        models=f"Models:\n{models}" if models else "No models: clients can use the engine Mock.\n",
+        models=f"Models:\n{models}" if models else f"{NO_MODELS}\n",
         graphs=f"Graphs:\n{graphs}" if graphs else "",
         copyleft=_COPYLEFT.format(names=", ".join(facts.copyleft)) if facts.copyleft else "",
     )
