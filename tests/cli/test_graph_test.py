@@ -93,6 +93,11 @@ def test_a_file_that_is_wrong_or_has_no_tests_exits_with_2_and_the_others_are_ru
     assert lines[-1] == "1 passed, 1 skipped"
 
 
+def test_a_folder_is_no_graph_and_exits_with_2(tmp_path: Path) -> None:
+    result = run(str(tmp_path))
+    assert (result.exit_code, "cannot be read: Is a directory. Name a file" in result.stdout) == (2, True)
+
+
 def test_a_model_that_is_not_there_exits_with_2(file: str) -> None:
     result = run(file, "--model", "no-such-model")
     assert (result.exit_code, "no-such-model" in result.stdout) == (2, True)

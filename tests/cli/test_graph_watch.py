@@ -178,6 +178,16 @@ def test_a_graph_that_is_wrong_from_the_beginning_begins_no_conversation(file: P
         talk.close()
 
 
+@pytest.mark.parametrize("flags", [[], ["-m", "x"], ["--test"]])
+def test_a_folder_is_not_waited_for(tmp_path: Path, flags: list[str]) -> None:
+    talk = Talk(str(tmp_path), *flags)
+    try:
+        talk.until("cannot be read: Is a directory. Name a file")
+        assert talk.process.wait(PATIENCE_SECONDS) == 1
+    finally:
+        talk.close()
+
+
 @pytest.mark.process
 def test_in_a_terminal_a_save_is_told_while_nobody_speaks(file: Path) -> None:
     with ChatTerminal(str(file), command=("graph", "watch")) as terminal:

@@ -47,6 +47,8 @@ def read_regular(path: str, limit: int) -> Contents:
         raise
     try:
         found = os.fstat(handle)
+        if stat.S_ISDIR(found.st_mode):
+            raise NotRegular(errno.EISDIR, os.strerror(errno.EISDIR), path)
         if not stat.S_ISREG(found.st_mode):
             raise NotRegular(errno.EINVAL, "not a regular file", path)
         data = _read(handle, limit)

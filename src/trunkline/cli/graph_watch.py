@@ -82,12 +82,12 @@ def command(
     """
     if connect is not None and (messages or tests or engine is not None or models_dir is not None):
         raise click.UsageError("`--connect` goes with neither `-m` nor `--test`, `--engine` or `--models-dir`.")
-    if messages or tests:
-        repeat = Repeated(file, messages, tests, model=_model(engine, model, tests=tests), models_dir=models_dir)
-        with suppress(KeyboardInterrupt):
-            repeat.forever()
-        sys.exit(chat.EXIT_INTERRUPTED)
     try:
+        if messages or tests:
+            repeat = Repeated(file, messages, tests, model=_model(engine, model, tests=tests), models_dir=models_dir)
+            with suppress(KeyboardInterrupt):
+                repeat.forever()
+            sys.exit(chat.EXIT_INTERRUPTED)
         agent = _remote(file, connect, model) if connect is not None else _local(file, engine, models_dir)
     except Fault as error:
         raise click.ClickException(printable_line(str(error))) from error
@@ -162,10 +162,17 @@ class GraphWatch:
     """A graph's file, and those that it names. `look` is called at intervals."""
 
     def __init__(self, file: str) -> None:
-        from trunkline.agents.graph import bundled
+        """It need not be there yet.
+
+        Raises:
+            ConfigError: what is there is no file, and would be waited for without end.
+        """
+        from trunkline.agents.graph import bundled, yaml_graph
 
         self.file = file
         self._path = bundled.locate(file)
+        if os.path.exists(self._path) and not os.path.isfile(self._path):
+            yaml_graph.read(file)
         self._watched: dict[str, Any] = {}
         self._follow(())
 

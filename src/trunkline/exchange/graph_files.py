@@ -116,7 +116,7 @@ def read(graph: AgentGraph) -> GraphText:
     except FileNotFoundError:
         return GraphText("", "", _why_fixed(graph))
     except OSError as error:
-        raise ConfigError(f"The graph `{graph.name}` cannot be read: {os.strerror(error.errno or 0)}.") from None
+        raise ConfigError(f"The graph `{graph.name}` cannot be read: {error.strerror}.") from None
     if found.cut:
         raise GraphTooLarge(_too_large(f"`{graph.name}`"))
     try:

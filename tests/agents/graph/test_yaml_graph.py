@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -245,8 +246,11 @@ def test_a_file_that_cannot_be_read_is_said_so(tmp_path: Path) -> None:
         yaml_graph.load(str(tmp_path / "gone.yaml"))
     with pytest.raises(ConfigError, match="Did you mean `npc`, which is bundled"):
         yaml_graph.load("npcc")
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match=r"cannot be read: Is a directory\. Name a file"):
         yaml_graph.load(str(tmp_path))
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(ConfigError, match="cannot be read: not a regular file"):
+        yaml_graph.load(str(tmp_path / "pipe.yaml"))
     (tmp_path / "big.yaml").write_bytes(b"#" * (document.MAX_BYTES + 1))
     with pytest.raises(ConfigError, match="larger than"):
         yaml_graph.load(str(tmp_path / "big.yaml"))

@@ -36,7 +36,7 @@ from trunkline.agents.graph.yaml_tests import GraphNames
 from trunkline.base import document, jsontext
 from trunkline.base.document import DocumentError, Part, listed
 from trunkline.base.nearest import nearest, suggestion
-from trunkline.base.regular import read_regular
+from trunkline.base.regular import NotRegular, read_regular
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, Fault, GraphError
 from trunkline.core.graph.description import (
@@ -131,8 +131,8 @@ def read(path: str) -> GraphReading:
     try:
         data = read_regular(bundled.locate(path), document.MAX_BYTES + 1).data
     except OSError as error:
-        hint = _other(path) if isinstance(error, FileNotFoundError) else None
-        raise ConfigError(f"The graph `{path}` cannot be read: {os.strerror(error.errno or 0)}.", hint=hint) from None
+        hint = _other(path) if isinstance(error, FileNotFoundError | NotRegular) else None
+        raise ConfigError(f"The graph `{path}` cannot be read: {error.strerror}.", hint=hint) from None
     return read_data(data, path, bundled.folder_of(path))
 
 

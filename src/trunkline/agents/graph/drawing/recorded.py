@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,7 +47,7 @@ def load(path: str) -> Recorded:
     try:
         contents = read_regular(path, MAX_BYTES)
     except OSError as error:
-        raise ConfigError(f"The turn `{path}` cannot be read: {os.strerror(error.errno or 0)}.") from None
+        raise ConfigError(f"The turn `{path}` cannot be read: {error.strerror}.") from None
     if contents.cut:
         raise ConfigError(f"The turn `{path}` is larger than {MAX_BYTES} bytes.")
     try:
