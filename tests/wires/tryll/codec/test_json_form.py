@@ -112,11 +112,15 @@ def test_numbers_may_come_from_those_who_have_only_some_kinds_of_them() -> None:
     assert isinstance(widest, int)
     for given, taken in ((7, 7), (7.0, 7), ("7", 7), (str(widest), widest), (widest, widest), (2.0**53, 2**53)):
         assert read(type="Ack", request_id=given) == m.Ack(taken)
-    wrong_ones: tuple[object, ...] = (-1, widest + 1, 7.5, 2.0**60, "-1", "7.0", "", "٧", "0x7", "1" * 21, True, [], {})
+    texts = ("-1", "7.0", "", "٧", "0x7", "1" * 21)
+    wrong_ones: tuple[object, ...] = (-1, widest + 1, 7.5, 2.0**64, -(2.0**60), *texts, True, [], {})
     for wrong_one in wrong_ones:
         assert "is not a whole number from 0 to 18446744073709551615" in str(
             wrong(json.dumps({"type": "Ack", "request_id": wrong_one}))
         )
+    for rounded in ("9007199254740994.0", "1e18", "18446744073709549568.0"):
+        said = str(wrong(f'{{"type":"Ack","request_id":{rounded}}}'))
+        assert said.startswith("`request_id` is greater than 9007199254740992 and has a point or an exponent")
     # Only wide numbers need to be texts.
     assert "`max_steps_per_turn`" in str(wrong('{"type":"CreateAgentRequest","max_steps_per_turn":"3"}'))
     for field, given in (("channels", 65536), ("sample_rate", -1), ("sample_rate", 2**32)):

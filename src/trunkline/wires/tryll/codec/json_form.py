@@ -216,6 +216,11 @@ def _flag(value: Any) -> bool:
 def _integer(code: str, value: Any) -> int:
     number = value if type(value) is int else _otherwise_whole(code, value)
     least, most = _RANGES[code]
+    if number is None and type(value) is float and _EXACT < value <= most:
+        raise _Unfit(
+            f"is greater than {_EXACT} and has a point or an exponent: readers of JSON round such numbers. "
+            "Write its digits alone, or as a text"
+        )
     if number is None or not least <= number <= most:
         raise _Unfit(f"is not a whole number from {least} to {most}")
     return number
