@@ -211,6 +211,14 @@ async def test_files_of_another_server_count_for_an_entry_with_hashes_when_they_
 
 async def test_what_nobody_has_cannot_be_downloaded(hub: Hub, tmp_path: Path) -> None:
     assert (await refusal(listing(tmp_path, files=["other.gguf"]).download("w"))).code == 6001
-    nowhere = listing(tmp_path, huggingface_repo="", path="gone.gguf")
+    nowhere = listing(tmp_path, huggingface_repo="")
     assert (await refusal(nowhere.download("w"))).code == 6002
     assert (await refusal(nowhere.ensure("w", REAL))).code == 6006
+
+
+@pytest.mark.parametrize("variant", [{"path": "gone.gguf"}, {"local_path": "gone.gguf", "files": []}])
+async def test_a_model_whose_file_is_missing_says_which_and_what_to_do(tmp_path: Path, variant: dict[str, Any]) -> None:
+    pool = listing(tmp_path, huggingface_repo="", **variant)
+    told = f"The model `w` is not here: there is no file `{tmp_path}/gone.gguf`. Put it there, or name another"
+    for error, code in ((await refusal(pool.download("w")), 6002), (await refusal(pool.ensure("w", REAL)), 6006)):
+        assert (error.code, error.message.startswith(told)) == (code, True), error.message

@@ -62,10 +62,13 @@ class Weights:
     def _local(self, entry: CatalogEntry) -> str | None:
         if not entry.local_path:
             return None
-        path = os.path.join(self.folder, entry.local_path)
-        if entry.files and os.path.isdir(path):
-            path = os.path.join(path, entry.files[0].name)
+        path = self._place(entry)
         return path if os.path.isfile(path) else None
+
+    def _place(self, entry: CatalogEntry) -> str:
+        """Where the file of one with a `local_path` is to be."""
+        path = os.path.join(self.folder, entry.local_path)
+        return os.path.join(path, entry.files[0].name) if entry.files and os.path.isdir(path) else path
 
     def _legacy(self, entry: CatalogEntry) -> str | None:
         path = os.path.join(self.folder, entry.path)
@@ -94,7 +97,14 @@ class Weights:
         """
         if self.path(entry) is not None:
             return
-        if not entry.files or not (entry.origin or entry.files[0].parts):
+        has_source = entry.files and (entry.origin or entry.files[0].parts)
+        if not has_source and (entry.local_path or entry.path):
+            place = self._place(entry) if entry.local_path else os.path.join(self.folder, entry.path)
+            raise ModelError(
+                f"The model `{entry.name}` is not here: there is no file `{place}`. Put it there, or name another in "
+                "`models.json`."
+            )
+        if not has_source:
             raise ModelError(f"The model `{entry.name}` has no source to download it from.")
         # Somebody may have fetched the very files into the folder: they are known by their hashes.
         given = [os.path.join(self.folder, entry.repository.replace("/", "--"))] if entry.repository else []
