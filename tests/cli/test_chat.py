@@ -113,6 +113,8 @@ def test_the_answer_is_all_there_is_on_standard_output(scripted: list[str]) -> N
 def test_what_is_piped_in_is_the_message_or_comes_after_it() -> None:
     assert chat("echo", stdin="from a pipe").stdout == "from a pipe\n"
     assert chat("echo", "-p", "first", stdin="from a pipe\n").stdout == "first\n\nfrom a pipe\n"
+    # What is piped in belongs to the first of several.
+    assert chat("echo", "-p", "one", "-p", "two", stdin="piped\n").stdout == "one\n\npiped\ntwo\n"
 
 
 def test_each_line_is_a_message_of_one_conversation_if_that_is_wanted(scripted: list[str]) -> None:

@@ -77,6 +77,13 @@ def test_one_message_is_answered_on_standard_output_and_its_way_told_beside_it(f
     assert "(guard not_triggered > find found > tools no_tool_called > answer default; " in result.stderr
 
 
+def test_several_messages_are_turns_of_one_conversation_in_their_order(file: str) -> None:
+    result = run(file, "-m", "is the mill old?", "-m", "bad", "-m", "and now?")
+    assert (result.stdout, result.exit_code) == ("You said: is the mill old?\nNo.\nYou said: and now?\n", 0)
+    result = run("npc", "-m", "My name is Ann.", "-m", "Who are you?", "--json")
+    assert [json.loads(line)["message"] for line in result.stdout.splitlines()] == ["My name is Ann.", "Who are you?"]
+
+
 def test_an_agent_that_the_graph_names_answers_and_one_that_runs_code_is_for_the_user_to_name(file: str) -> None:
     Path(file).write_text(SLOW.replace("mock-slow", "agent:echo"))
     assert (result := run(file, "-m", "as it was said")).stdout == "as it was said\n", result.output

@@ -13,7 +13,7 @@ import shlex
 import stat
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -113,11 +113,11 @@ def _complete_provider(context: click.Context, parameter: click.Parameter, incom
 )
 @chat_options.approving
 @chat_options.tracing
-def command(text: str | None, as_json: bool, as_jsonl: bool, **given: Any) -> None:
+def command(texts: tuple[str, ...], as_json: bool, as_jsonl: bool, **given: Any) -> None:
     """Talk to AGENT in the terminal: `coder`, any other that comes with Trunkline, or one of yours as MODULE:NAME,
     jsonstream:COMMAND, acp:COMMAND, agentproc:PROFILE, scripted:SCRIPT, graph:GRAPH, tryll:HOST:PORT or model:NAME.
 
-    With -p, or with something piped into it, it answers once, on standard output, and needs no terminal.
+    With -p, or with something piped into it, it answers on standard output, ends, and needs no terminal.
 
     \b
     Examples:
@@ -129,14 +129,20 @@ def command(text: str | None, as_json: bool, as_jsonl: bool, **given: Any) -> No
       git diff | trunkline chat -p "write a commit message" > message
     """
     options = ChatOptions(**given)
-    start(options, text, as_json=as_json, as_jsonl=as_jsonl)
+    start(options, texts, as_json=as_json, as_jsonl=as_jsonl)
 
 
 def start(
-    options: ChatOptions, text: str | None, *, as_json: bool, as_jsonl: bool, why_mute: str = "nothing was said aloud."
+    options: ChatOptions,
+    texts: Sequence[str],
+    *,
+    as_json: bool,
+    as_jsonl: bool,
+    why_mute: str = "nothing was said aloud.",
 ) -> NoReturn:
     """Talk, in the terminal or without one, and exit: the one way of every command that talks to an agent.
 
+    `texts` are what it is asked, one after the other, and then it ends; none for what is typed or piped in.
     `why_mute` is told where there is no sound to keep.
     """
     _check(options, as_json, as_jsonl)
@@ -148,11 +154,11 @@ def start(
         else:
             options = resumed(options)
         if options.given is None and not options.attach:
-            _check_agent(options.agent, asks=text is not None)
+            _check_agent(options.agent, asks=bool(texts))
         keeper = trace.TraceFiles(options.record, options.sound)
         options = options.replace(sinks=(keeper,))
         try:
-            code = _talked(options, text, "json" if as_json else "jsonl" if as_jsonl else "text")
+            code = _talked(options, texts, "json" if as_json else "jsonl" if as_jsonl else "text")
         finally:
             keeper.close(why_mute)
         sys.exit(code)
@@ -162,9 +168,9 @@ def start(
         sys.exit(EXIT_INTERRUPTED)
 
 
-def _talked(options: ChatOptions, text: str | None, form: Form) -> int:
+def _talked(options: ChatOptions, texts: Sequence[str], form: Form) -> int:
     voice = options.voice
-    if voice is not None and text is None and (voice.recording is not None or not is_piped()):
+    if voice is not None and not texts and (voice.recording is not None or not is_piped()):
         if voice.recording is None and form == "text" and sys.stdin.isatty() and sys.stdout.isatty():
             from trunkline.cli.terminal.sitting import converse
 
@@ -174,7 +180,7 @@ def _talked(options: ChatOptions, text: str | None, form: Form) -> int:
         from trunkline.cli.chat_once import once
 
         return _run(_aloud(voice, lambda: once(options, voice.messages(), form)))
-    if text is None and sys.stdin.isatty():
+    if not texts and sys.stdin.isatty():
         if form != "text" or not sys.stdout.isatty():
             raise click.UsageError("There is no terminal to talk in. Ask with `-p TEXT`, or pipe the text in.")
         from trunkline.cli.terminal.sitting import converse
@@ -182,9 +188,9 @@ def _talked(options: ChatOptions, text: str | None, form: Form) -> int:
         return _run(converse(options))
     from trunkline.cli.chat_once import once
 
-    if text is None and options.lines:
+    if not texts and options.lines:
         return _run(once(options, _lines(sys.stdin.fileno()), form))
-    return _run(once(options, _only(_message(text, options)), form))
+    return _run(once(options, _each(_messages(texts, options)), form))
 
 
 async def _aloud(voice: TerminalVoice, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
@@ -192,8 +198,9 @@ async def _aloud(voice: TerminalVoice, work: Callable[[], Coroutine[Any, Any, in
         return await work()
 
 
-async def _only(message: UserMessage) -> AsyncIterator[UserMessage]:
-    yield message
+async def _each(messages: Sequence[UserMessage]) -> AsyncIterator[UserMessage]:
+    for message in messages:
+        yield message
 
 
 async def _lines(fd: int) -> AsyncIterator[UserMessage]:
@@ -298,13 +305,18 @@ def _run_in_loop(work: Coroutine[Any, Any, int]) -> int:
     return code
 
 
-def _message(text: str | None, options: ChatOptions) -> UserMessage:
-    """What to ask: the text, and behind it what was piped in."""
-    piped = _piped(waiting_for_text=text is None)
+def _messages(texts: Sequence[str], options: ChatOptions) -> list[UserMessage]:
+    """What to ask: the texts, and behind the first one what was piped in."""
+    piped = _piped(waiting_for_text=not texts)
+    first, *more = texts or ("",)
+    return [_message(first, piped, options), *(_message(text, "", options) for text in more)]
+
+
+def _message(text: str, piped: str, options: ChatOptions) -> UserMessage:
     files = mentioned(text, options.directory) if text else ()
-    for note in unfound(text or "", options.directory) if not options.quiet else ():
+    for note in unfound(text, options.directory) if not options.quiet else ():
         click.echo(printable_line(note), err=True)
-    asked = "\n\n".join(part for part in (text, piped) if part and part.strip())
+    asked = "\n\n".join(part for part in (text, piped) if part.strip())
     if not asked:
         raise click.UsageError("There is nothing to ask. Say it with `-p TEXT`, or pipe it in.")
     return UserMessage(asked, files)

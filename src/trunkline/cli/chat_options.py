@@ -42,7 +42,14 @@ def all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 asking: Callable[[Callable[..., Any]], Callable[..., Any]] = all_of(
     click.option(
-        "-p", "--print", "-m", "--message", "text", metavar="TEXT", help="Ask this, print the answer, and end."
+        "-p",
+        "--print",
+        "-m",
+        "--message",
+        "texts",
+        metavar="TEXT",
+        multiple=True,
+        help="Ask this, print the answer, and end. Repeatable: each is a message of one conversation.",
     ),
     click.option("--json", "as_json", is_flag=True, help="Without a terminal: a JSON object for each answer."),
     click.option("--jsonl", "as_jsonl", is_flag=True, help="Without a terminal: every event as a line of JSON."),

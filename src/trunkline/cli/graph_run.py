@@ -33,7 +33,7 @@ from trunkline.core.faults import Fault
 @chat_options.approving
 @chat_options.tracing_unless
 def command(
-    file: str, text: str | None, as_json: bool, as_jsonl: bool, engine: str, models_dir: str | None, **given: Any
+    file: str, texts: tuple[str, ...], as_json: bool, as_jsonl: bool, engine: str, models_dir: str | None, **given: Any
 ) -> None:
     """Talk to a graph in this process: answers as they come, events of nodes, and the path through the graph.
 
@@ -50,6 +50,7 @@ def command(
     Examples:
       trunkline graph run npc.yaml
       trunkline graph run npc.yaml -m "Who are you?" --record turn.json
+      trunkline graph run npc.yaml -m "My name is Ann." -m "What is my name?"
       trunkline graph run npc.yaml --engine local --model smollm2-135m
       trunkline graph run speaker.yaml --engine local -m "Good morning" --sound answer.wav
     """
@@ -64,7 +65,7 @@ def command(
         agent = GraphFileAgent.load(file, mock=mock, describe=described, models_dir=models_dir)
     except Fault as error:
         raise click.ClickException(printable_line(str(error))) from error
-    alone = text is not None or not sys.stdin.isatty()
+    alone = bool(texts) or not sys.stdin.isatty()
     # Who sits in front of it is asked; nobody else can be.
     allow = ",".join(filter(None, (given.pop("allow"), *(agent.tools if alone else ()))))
     if alone and given["session_id"] is None and given["resume"] is None:
@@ -81,7 +82,7 @@ def command(
         allow=allow,
         **given,
     )
-    chat.start(options, text, as_json=as_json, as_jsonl=as_jsonl, why_mute=why_mute)
+    chat.start(options, texts, as_json=as_json, as_jsonl=as_jsonl, why_mute=why_mute)
 
 
 def _folder(models_dir: str | None) -> tuple[str, ...]:

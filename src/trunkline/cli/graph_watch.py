@@ -101,7 +101,7 @@ def command(
         notes=(f"`{file}` is watched: save it, and go on talking.",),
         **_allowed(given, agent),
     )
-    chat.start(options, None, as_json=False, as_jsonl=False)
+    chat.start(options, (), as_json=False, as_jsonl=False)
 
 
 def _allowed(given: dict[str, Any], agent: Agent) -> dict[str, Any]:

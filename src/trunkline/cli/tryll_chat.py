@@ -70,7 +70,7 @@ server_options = chat_options.all_of(
 @chat_options.tracing
 def command(
     address: str,
-    text: str | None,
+    texts: tuple[str, ...],
     as_json: bool,
     as_jsonl: bool,
     file: str | None,
@@ -111,10 +111,10 @@ def command(
         given=agent,
         command=("trunkline", "tryll", "chat", *words),
         system_prompt=system_prompt or (INSTRUCTIONS if file is None else None),
-        notes=(f"The graph `{file}` runs there.",) if file is not None and text is None and sys.stdin.isatty() else (),
+        notes=(f"The graph `{file}` runs there.",) if file is not None and not texts and sys.stdin.isatty() else (),
         **given,
     )
-    chat.start(options, text, as_json=as_json, as_jsonl=as_jsonl)
+    chat.start(options, texts, as_json=as_json, as_jsonl=as_jsonl)
 
 
 def tls_context(ca: str | None) -> ssl.SSLContext | None:

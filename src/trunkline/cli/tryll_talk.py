@@ -62,7 +62,7 @@ _PAUSES = (100, 5000)
 @chat_options.tracing_as("--sound", "--out")
 def command(
     address: str,
-    text: str | None,
+    texts: tuple[str, ...],
     as_json: bool,
     as_jsonl: bool,
     file: str | None,
@@ -97,21 +97,21 @@ def command(
       trunkline tryll talk --push-to-talk --tts espeak
       trunkline tryll talk --in question.wav --sound answer.wav
     """
-    if text is not None and source is not None:
+    if texts and source is not None:
         raise click.UsageError("Cannot use `-p` and `--in` together")
     if fast and source is None:
         raise click.UsageError("`--fast` goes with `--in`.")
     refuse_to_replace(given["sound"], source, file)
     try:
         recording = talk_files.read_wav(source) if source is not None else None
-        alone = text is not None or recording is not None
+        alone = bool(texts) or recording is not None
         voice = TerminalVoice(
             recording=recording, fast=fast, push_to_talk=push_to_talk, aloud=not alone and given["sound"] is None
         )
         talk = TalkOptions(
             stt=stt,
             tts=tts,
-            hears=recording is not None or not (text is not None or chat.is_piped()),
+            hears=recording is not None or not (texts or chat.is_piped()),
             instructions=INSTRUCTIONS,
             pause_ms=pause,
             barge_in=not no_barge_in,
@@ -146,7 +146,7 @@ def command(
         system_prompt=system_prompt,
         **given,
     )
-    chat.start(options, text, as_json=as_json, as_jsonl=as_jsonl)
+    chat.start(options, texts, as_json=as_json, as_jsonl=as_jsonl)
 
 
 def _note(text: str) -> None:
