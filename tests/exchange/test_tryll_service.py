@@ -65,7 +65,20 @@ async def test_a_port_that_is_taken_is_left_to_its_owner() -> None:
         async with running(second):
             assert port_of(second) not in (0, port_of(first))
             # Whoever follows the advice reaches this one.
-            assert second.trial == f"trunkline tryll chat {second.where} --graph npc"
+            assert second.trial == f"trunkline tryll chat {second.address} --graph npc"
+
+
+async def test_a_port_for_websockets_that_is_taken_is_left_to_its_owner_and_the_real_one_is_told() -> None:
+    first = TryllService(0, websocket=("127.0.0.1", 0))
+    async with running(first):
+        taken = int(first.where.rpartition(":")[2].removesuffix("/"))
+        assert first.where == f"{first.address} and ws://127.0.0.1:{taken}/"
+        second = TryllService(0, websocket=("127.0.0.1", taken))
+        async with running(second):
+            there = second.where.partition(" and ")[2]
+            assert f":{taken}/" not in there
+            async with Tryll(there) as tryll:
+                assert (await (await tryll.create_agent(echo(), default_model="any")).ask("Hi")).text == "You said: Hi"
 
 
 @pytest.mark.slow

@@ -172,5 +172,8 @@ def test_wires_of_the_file_are_told_unless_they_leave_the_agent_out() -> None:
     agents = {name: AgentSettings(name, "echo") for name in ("a", "b")}
     found = lines(ExchangeSettings("", "/srv/data", agents=agents, wires=wires), {})
     assert found["tryll"] == "the server: 127.0.0.1:9111\nthe model of a graph: agent:a"
+    with_websockets = {"tryll": WireSettings("tryll", keys={"ws": True})}
+    told = lines(ExchangeSettings("", "/srv/data", agents=agents, wires=with_websockets), {})["tryll"]
+    assert told == "the server: 127.0.0.1:9100 or ws://127.0.0.1:9101/\nthe model of a graph: agent:a"
     assert found["telegram"] == "/agent a"
     assert "matrix" not in found

@@ -27,6 +27,11 @@ def listening(value: Any) -> tuple[str, int] | None:
     return (host, int(port)) if good else None
 
 
+def joined(host: str, port: int) -> str:
+    """An address as it is written."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def beside(value: Any, host: str, port: int) -> tuple[str, int] | None:
     """Where a second door of a service is: at an address of its own, or for True at the port after this one.
 

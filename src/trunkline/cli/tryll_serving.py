@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trunkline.base import jsontext, open_files, paths
+from trunkline.base.config_addresses import joined
 from trunkline.base.hosts import Hosts, is_loopback
 from trunkline.base.values import Value
 from trunkline.cli import serving
@@ -55,7 +56,7 @@ class ServerDoors(Value):
     def told(self, tcp: tuple[str, int], websocket: tuple[str, int] | None) -> str:
         """The real addresses, for people."""
         scheme = "ws" if self.tls is None else "wss"
-        return _joined(*tcp) if websocket is None else f"{_joined(*tcp)} and {scheme}://{_joined(*websocket)}/"
+        return joined(*tcp) if websocket is None else f"{joined(*tcp)} and {scheme}://{joined(*websocket)}/"
 
 
 class ServePlan(Value):
@@ -175,10 +176,6 @@ def _listening(host: str, port: int, flag: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise cannot_listen(host, port, error, another_address(flag)) from None
-
-
-def _joined(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _collect_seldom() -> None:

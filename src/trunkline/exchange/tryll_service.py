@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from trunkline.base import paths
+from trunkline.base import config_addresses, paths
 from trunkline.core.faults import ConfigError
 
 if TYPE_CHECKING:
@@ -39,14 +39,16 @@ class TryllService:
         models_dir: str | None = None,
         storage_root: str | None = None,
         websocket: tuple[str, int] | None = None,
+        websocket_strict: bool = False,
         origins: Iterable[str] = (),
         max_clients: int = 0,
         max_agents: int = 0,
         turns_per_minute: int = 0,
     ) -> None:
         """`elsewhere`: agents in place of the echo agent. `strict`: use that port or fail. `token`: what clients
-        must send; empty: none is needed. `websocket`: where to listen for WebSockets, too, and `origins`: of whose
-        pages, besides those of this machine. The last three: how much there may be of each; 0 for no such limit."""
+        must send; empty: none is needed. `websocket`: where to listen for WebSockets, too, with
+        `websocket_strict` there or not at all, and `origins`: of whose pages, besides those of this machine. The last
+        three: how much there may be of each; 0 for no such limit."""
         self._token = token
         self._models_dir = models_dir
         self._storage_root = storage_root
@@ -54,13 +56,24 @@ class TryllService:
         self._host = host
         self._elsewhere = elsewhere
         self._strict = strict
-        self._websocket = websocket
+        self._websocket = self._websocket_wanted = websocket
+        self._websocket_strict = websocket_strict
         self._origins = tuple(origins)
         self._limits = {"max_clients": max_clients, "max_agents": max_agents, "turns_per_minute": turns_per_minute}
 
     @property
+    def address(self) -> str:
+        """Where it takes TCP connections."""
+        return config_addresses.joined(self._host, self._port)
+
+    @property
     def where(self) -> str:
-        return f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
+        """The address, and that of its WebSockets, if it takes them."""
+        return (
+            self.address
+            if self._websocket is None
+            else f"{self.address} and ws://{config_addresses.joined(*self._websocket)}/"
+        )
 
     @property
     def about(self) -> str:
@@ -68,7 +81,7 @@ class TryllService:
 
     @property
     def trial(self) -> str:
-        address = "" if self._port == PORT else f" {self.where}"
+        address = "" if self._port == PORT else f" {self.address}"
         return f"trunkline tryll chat{address} --graph npc"
 
     async def run(self, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
@@ -91,12 +104,12 @@ class TryllService:
             except OSError as error:
                 if self._strict:
                     why = error.strerror or error
-                    raise ConfigError(f"The Tryll server cannot listen on `{self.where}`: {why}.") from None
+                    raise ConfigError(f"The Tryll server cannot listen on `{self.address}`: {why}.") from None
                 if error.errno != errno.EADDRINUSE:
                     raise
                 _, self._port = await server.listen(self._host, 0)
-            if self._websocket is not None:
-                await self._listen_for_websockets(server, *self._websocket)
+            if self._websocket_wanted is not None:
+                self._websocket = await self._listen_for_websockets(server, *self._websocket_wanted)
             self._serving(True)
             reachable()
             await stop.wait()
@@ -108,12 +121,17 @@ class TryllService:
                 # A caller in a hurry may cancel `close`. A model that keeps writing would keep the process alive.
                 await graphs.close()
 
-    async def _listen_for_websockets(self, server: TryllServer, host: str, port: int) -> None:
+    async def _listen_for_websockets(self, server: TryllServer, host: str, port: int) -> tuple[str, int]:
         try:
-            await server.listen_websocket(host, port, origins=self._origins)
+            _, port = await server.listen_websocket(host, port, origins=self._origins)
         except OSError as error:
-            why = error.strerror or error
-            raise ConfigError(f"The Tryll server cannot listen for WebSockets on `{host}:{port}`: {why}.") from None
+            if self._websocket_strict:
+                why, where = error.strerror or error, config_addresses.joined(host, port)
+                raise ConfigError(f"The Tryll server cannot listen for WebSockets on `{where}`: {why}.") from None
+            if error.errno != errno.EADDRINUSE:
+                raise
+            _, port = await server.listen_websocket(host, 0, origins=self._origins)
+        return host, port
 
     def _serving(self, serving: bool) -> None:
         if self._elsewhere is not None:

@@ -107,8 +107,10 @@ def _served(settings: ExchangeSettings, agent: str) -> Iterator[WayIn]:
             continue
         if name == "tryll":
             host, port = config_addresses.listening(wire.keys.get("listen")) or _TRYLL
-            shown = f"[{host}]" if ":" in host else host
-            graph = f"the server: {shown}:{port}\nthe model of a graph: agent:{agent}"
+            server = config_addresses.joined(host, port)
+            if (websocket := config_addresses.beside(wire.keys.get("ws"), host, port)) is not None:
+                server += f" or ws://{config_addresses.joined(*websocket)}/"
+            graph = f"the server: {server}\nthe model of a graph: agent:{agent}"
             yield WayIn("tryll", "Games and apps with a Tryll client", graph, False)
         elif name in PLATFORMS:
             yield WayIn(name, f"In a chat on {PLATFORMS[name].title}: write this to its bot", f"/agent {agent}", False)

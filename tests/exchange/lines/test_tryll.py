@@ -34,7 +34,7 @@ async def served(running: Exchange, agents: tuple[str, ...] | None = None, **key
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             await reachable.wait()
-        yield int(service.where.rpartition(":")[2])
+        yield int(service.address.rpartition(":")[2])
     finally:
         stop.set()
         await task
@@ -194,6 +194,16 @@ async def test_games_may_come_by_websocket(tmp_path: Path, unused_tcp_port: int)
         async with Tryll(f"ws://{where}") as game:
             agent = await game.create_agent(graph(), default_model="agent:helper")
             assert "Anybody?" in (await agent.ask("Anybody?")).text
+
+
+async def test_a_port_for_websockets_that_the_file_names_is_not_left_for_another(
+    tmp_path: Path, unused_tcp_port: int
+) -> None:
+    where = f"127.0.0.1:{unused_tcp_port}"
+    async with exchange(tmp_path, helper=echo(tmp_path)) as running, served(running, ws=where):
+        service = tryll.service(running, WireSettings("tryll", None, {"listen": "127.0.0.1:0", "ws": where}))
+        with pytest.raises(ConfigError, match=f"cannot listen for WebSockets on `{where}`"):
+            await service.run(asyncio.Event(), lambda: None)
 
 
 async def test_websockets_need_what_the_other_door_needs(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tests.support.patience import PATIENCE_SECONDS
 from trunkline.exchange.service import Service
 from trunkline.exchange.talk.service import TalkService
 
-SERVER = SimpleNamespace(where="127.0.0.1:1")
+SERVER = SimpleNamespace(address="127.0.0.1:1")
 
 
 async def test_it_is_reachable_also_where_its_port_is_taken_and_ends_when_asked() -> None:

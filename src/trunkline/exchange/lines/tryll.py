@@ -48,6 +48,7 @@ def service(exchange: Exchange, wire: WireSettings) -> TryllService:
         models_dir=keys.get("models_dir"),
         storage_root=keys.get("storage_root"),
         websocket=websocket,
+        websocket_strict=keys.get("ws") is not True,
         origins=keys.get("ws_origins", ()),
         max_clients=keys.get("max_clients", 0),
         max_agents=keys.get("max_agents", 0),

@@ -17,7 +17,7 @@ class Server(Protocol):
     """Where the agents are; `tryll_service.TryllService` is one."""
 
     @property
-    def where(self) -> str:
+    def address(self) -> str:
         """Its address, as `HOST:PORT`."""
 
 
@@ -56,5 +56,5 @@ class TalkService:
             await asgi.serve(app, "127.0.0.1", 0, stop, begun, websockets=MAX_READ)
 
     def _address(self) -> Where:
-        host, _, port = self._server.where.rpartition(":")
+        host, _, port = self._server.address.rpartition(":")
         return Where(host, int(port))
