@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import ssl
@@ -18,7 +17,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from tests.conftest import require
+from tests.support.certificates import own_certificate
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_process import tryll_process
 from tests.support.tryll_served import Peer, echo, served
@@ -471,17 +470,7 @@ async def _talk(port: int, process: subprocess.Popen[bytes]) -> None:
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
-    """The certificate of a server on loopback, signed by itself, with its key beside it."""
-    openssl = shutil.which("openssl")
-    require("openssl", openssl is not None, "install `openssl`")
-    place = tmp_path / "server.pem"
-    name = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    files = ["-keyout", str(place.with_suffix(".key")), "-out", str(place)]
-    kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    subprocess.run(
-        [str(openssl), "req", "-x509", *kind, *name, *files], check=True, timeout=PATIENCE_SECONDS, capture_output=True
-    )
-    return place
+    return own_certificate(tmp_path)
 
 
 async def test_a_server_can_speak_tls(tmp_path: Path, certificate: Path) -> None:

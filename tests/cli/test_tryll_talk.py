@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal.chat_terminal import CTRL_C, CTRL_D, ChatTerminal
+from tests.support.certificates import own_certificate, showing
 from tests.support.fake_voice import FakeVoice, FakeVoices
 from tests.support.invoked import Invoked, invoke
 from tests.support.patience import PATIENCE_SECONDS
@@ -82,6 +83,22 @@ async def test_what_is_piped_in_is_one_message_or_one_for_each_line(server: Serv
     assert (await talk(server, *MOCK, typed="one\ntwo")).stdout == "You said: one\ntwo\n"
     assert (await talk(server, *MOCK, "--lines", "-q", typed="one\ntwo\n")).stdout == "You said: one\nYou said: two\n"
     assert (await talk(server, *MOCK, "-m", "one", typed="two")).stdout == "You said: one\n\ntwo\n"
+
+
+@pytest.mark.parametrize("is_protected", [False, True], ids=["ws", "wss"])
+async def test_one_talks_over_a_websocket_too(server: Served, tmp_path: Path, is_protected: bool) -> None:
+    certificate = own_certificate(tmp_path)
+    tls, ca = (showing(certificate), ["--tls-ca", str(certificate)]) if is_protected else (None, [])
+    _, port = await server.server.listen_websocket("127.0.0.1", 0, tls)
+    address = f"{'wss' if is_protected else 'ws'}://127.0.0.1:{port}"
+    source, target = wav(tmp_path / "in.wav", tone(300) + silence(600)), tmp_path / "out.wav"
+    voices = ("--model", "mock", "--stt", "mock", "--tts", "fake", "--fast")
+    result = await asyncio.to_thread(
+        invoke, command, address, *ca, *voices, "--in", source, "--out", str(target), typed=None
+    )
+    assert (result.exit_code, "You said: " in result.stdout) == (0, True), result.output
+    with wave.open(str(target)) as heard:
+        assert heard.getnframes() > 0
 
 
 async def test_the_way_of_a_turn_is_told_and_recorded(server: Served, tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def command(
     no_barge_in: bool,
     **given: Any,
 ) -> None:
-    """Talk to the Tryll server at HOST:PORT: what you say is written down and answered, aloud.
+    """Talk to the Tryll server at HOST:PORT or ws://HOST:PORT: what you say is written down and answered, aloud.
 
     Hands-free: a pause ends what you say, and to speak interrupts the answer. The space bar lets the agent fall silent.
     Otherwise keys and commands are those of `trunkline chat`, and you can type, too. Models that the server has not got
@@ -95,6 +95,7 @@ def command(
       trunkline tryll talk
       trunkline tryll talk --graph npc
       trunkline tryll talk --push-to-talk --tts espeak
+      trunkline tryll talk wss://127.0.0.1:9101 --tls-ca server.pem
       trunkline tryll talk --in question.wav --sound answer.wav
     """
     if texts and source is not None:

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from tests.conform.tryll.place import serving
 from tests.support.beside import beside
+from tests.support.certificates import own_certificate, showing
 from trunkline.cli.conform_tryll import command
 from trunkline.conform.tryll.suite import SUITE
 
@@ -66,6 +67,33 @@ def test_a_server_is_certified_over_websockets_too(tmp_path: Path) -> None:
     left_out = {"tryll.frame.announced", "tryll.frame.before"}
     assert {id for id, result in results.items() if result == "not applicable"} == left_out
     assert {result for id, result in results.items() if id not in left_out} == {"passed"}
+
+
+@asynccontextmanager
+async def over_tls(folder: Path, certificate: Path) -> AsyncIterator[tuple[str, str]]:
+    """The addresses for TCP and for WebSockets, both with TLS."""
+    tls = showing(certificate)
+    async with serving(folder) as server:
+        _, tcp = await server.server.listen("127.0.0.1", 0, tls)
+        _, port = await server.server.listen_websocket("127.0.0.1", 0, tls)
+        yield f"127.0.0.1:{tcp}", f"wss://127.0.0.1:{port}"
+
+
+def test_a_server_is_certified_over_tls_too(tmp_path: Path) -> None:
+    certificate = own_certificate(tmp_path)
+    ca = ("--tls-ca", str(certificate))
+    with beside(over_tls(tmp_path, certificate)) as (tcp, websocket):
+        for address, left_out in ((tcp, {"tryll.session.half-close"}), (websocket, set[str]())):
+            done = conform(address, *ca, "--only", "tryll.session.*", "--no-mock", "--json")
+            assert done.exit_code == 0, done.output
+            results = {each["id"]: each["result"] for each in json.loads(done.stdout)["results"]}
+            assert {id for id, result in results.items() if result == "not applicable"} == left_out
+            assert {result for id, result in results.items() if id not in left_out} == {"passed"}
+        # Whose certificate nobody vouches for is not talked to.
+        done = conform(websocket)
+        assert done.exit_code == 2
+        assert "CERTIFICATE_VERIFY_FAILED" in done.output
+    assert conform(tcp, "--tls-ca", str(certificate.with_suffix(".key"))).exit_code == 2
 
 
 @pytest.mark.long
@@ -138,7 +166,7 @@ def test_what_cannot_be_reached_is_wrong_usage(unused_tcp_port: int) -> None:
         ((), "Name the address of the server"),
         (("localhost",), "The address of a server is `HOST:PORT`"),
         (("127.0.0.1:99999",), "The address of a server is `HOST:PORT`"),
-        (("http://127.0.0.1:1",), "The address of a server is `HOST:PORT` or `ws://HOST:PORT`"),
+        (("http://127.0.0.1:1",), "The address of a server is `HOST:PORT`, `ws://HOST:PORT` or"),
         (("192.0.2.1:9100",), "Add `--yes`"),
         (("ws://game.example:9101",), "Add `--yes`"),
         (("127.0.0.1:1", "--no-mock", "--only", "tryll.node.tools"), "need more than was given"),

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from trunkline.base.values import Value
-from trunkline.conform.kit import Broken
+from trunkline.conform.kit import Broken, NotApplicable
 from trunkline.conform.record import Record
 from trunkline.conform.tryll import raw
 from trunkline.wires.tryll import messages as m
@@ -108,7 +108,13 @@ class Link:
             self._record.remark("the connection is closed")
 
     async def half_close(self) -> None:
-        """Say nothing more, and go on listening."""
+        """Say nothing more, and go on listening.
+
+        Raises:
+            NotApplicable: the connection has TLS, which ends for both sides at once.
+        """
+        if not self._writer.can_write_eof():
+            raise NotApplicable("with TLS, a connection ends for both sides at once")
         self._record.remark("the client closes its side")
         try:
             self._writer.write_eof()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import ssl
 import tempfile
 from pathlib import Path
 from typing import Any, Literal
@@ -43,6 +44,9 @@ class Target(Value):
     """The server's storage folder."""
     mock: bool = True
     """Whether its Mock engine is the documented one."""
+    trusts: ssl.SSLContext | None = None
+    """What connections are protected with, and whose certificates are trusted; None without TLS, or with `wss` for
+    what this machine trusts."""
 
     @property
     def address(self) -> str:
@@ -85,7 +89,7 @@ class Stage(stage.Stage):
         target = self.target
         try:
             async with asyncio.timeout(target.timeout):
-                reader, writer = await _streams(target.where)
+                reader, writer = await _streams(target.where, target.trusts)
         except TimeoutError:
             raise self._unreachable(f"no connection within {target.timeout:g} s") from None
         except OSError as error:
@@ -153,9 +157,11 @@ class Stage(stage.Stage):
         return made, made.name
 
 
-async def _streams(where: ServerAddress) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _streams(
+    where: ServerAddress, trusts: ssl.SSLContext | None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     if not where.is_websocket:
-        return await asyncio.open_connection(where.host, where.port)
+        return await asyncio.open_connection(where.host, where.port, ssl=trusts)
     from trunkline.wires.tryll.drive.websocket import open_streams
 
-    return await open_streams(where)
+    return await open_streams(where, trusts)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import ssl
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import require
+from tests.support.certificates import own_certificate, showing
 from tests.support.loop import until
 from tests.support.tryll_served import Served, echo, served
 from trunkline.core.graph.hosting import EmbeddedStorageDescription, StringStorageDescription
@@ -210,16 +208,8 @@ async def test_a_client_over_tls_that_is_not_read_may_be_gone_when_it_is_looked_
 
 async def _vouched_for(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """What a server says that it is, and what clients of it believe."""
-    openssl = shutil.which("openssl")
-    require("openssl", openssl is not None, "install `openssl`")
-    key, certificate = str(folder / "key.pem"), str(folder / "cert.pem")
-    kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
-    command = [str(openssl), "req", "-x509", *kind, *name, "-keyout", key, "-out", certificate]
-    await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(certificate, key)
-    return context, ssl.create_default_context(cafile=certificate)
+    certificate = await asyncio.to_thread(own_certificate, folder)
+    return showing(certificate), ssl.create_default_context(cafile=certificate)
 
 
 async def test_what_a_file_describes_is_brought_along_and_found(tmp_path: Path) -> None:
