@@ -12,7 +12,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from trunkline.agents.graph.embedded import EmbeddedRecords, EmbeddedStorage, FoundRecord
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 
 #: Distances that are none: two vectors of one text may differ in their last digits.
 _ROUNDING = 1e-6
+#: Threads that write memories down, for all of them together, and nothing else: each may have to wait for another
+#: process, which holds up neither what the other threads do nor more than a few of these.
+WRITING_THREADS = 4
 _SHOWN: dict[MemoryKind, str] = {"said": "The user said", "note": "Noted about the user"}
 
 Clock = Callable[[], datetime]
@@ -106,7 +111,8 @@ class AgentMemory:
         if self._file is None:
             await self._take((*self._entries, *new)[-most:])
             return
-        left, state = await asyncio.to_thread(self._file.add, new, most, self.name)
+        write = partial(self._file.add, new, most, self.name)
+        left, state = await asyncio.get_running_loop().run_in_executor(_threads(), write)
         await self._take(left[-MAX_ENTRIES:])
         self._state = state
 
@@ -152,6 +158,11 @@ class MemoryStorage(EmbeddedStorage):
         records, mask = self.records, None if predicate is None else predicate(self.record_count)
         found = await self._vectors.nearest(vector, count, mask)
         return [FoundRecord(at, records.ids[at], records.texts[at], distance) for at, distance in found]
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(WRITING_THREADS, thread_name_prefix="write-memory")
 
 
 def written(text: str) -> str:

@@ -36,7 +36,7 @@ MAX_TEXT = 500
 MAX_FILES = 4096
 #: Folders between the storage folder and one: they are made with it.
 MAX_FOLDERS = 8
-#: Seconds to wait while somebody else writes, which takes some milliseconds. One of the threads that all share waits.
+#: Seconds to wait while somebody else writes, which takes some milliseconds.
 WAIT_SECONDS = 3.0
 
 _HEADER = {"trunkline_memory": 1}
