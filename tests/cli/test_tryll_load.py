@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.tryll_served import served
-from trunkline.cli.tryll_load import Heard, LoadPlan, Round, find, play, quantile
+from trunkline.cli.tryll_load import LoadPlan, Round, RoundSoFar, find, play, quantile
 from trunkline.wires.tryll.drive import Tryll
 
 
@@ -46,7 +46,7 @@ def test_a_quantile_is_a_value_that_was_measured() -> None:
 @pytest.mark.virtual_time
 async def test_characters_talk_each_for_itself_and_are_gone_afterwards(tmp_path: Path) -> None:
     async with served(tmp_path) as server, Tryll(server.host, server.port, reconnect=None) as tryll:
-        found = await play(tryll, LoadPlan("any", 60, 5.0, 8), 3, Heard())
+        found = await play(tryll, LoadPlan("any", 60, 5.0, 8), 3, RoundSoFar())
         assert (found.characters, found.failed) == (3, 0)
         # Each thinks for 2.5 to 7.5 s between two turns, and answers take no time on this clock.
         assert 3 * 60 / 7.5 - 3 <= found.turns <= 3 * 60 / 2.5 + 3
@@ -58,7 +58,7 @@ async def test_characters_talk_each_for_itself_and_are_gone_afterwards(tmp_path:
 @pytest.mark.virtual_time
 async def test_turns_that_fail_are_counted_and_end_nothing(tmp_path: Path) -> None:
     async with served(tmp_path, turns_per_minute=4) as server, Tryll(server.host, server.port) as tryll:
-        found = await play(tryll, LoadPlan("any", 40, 5.0, 8), 3, Heard())
+        found = await play(tryll, LoadPlan("any", 40, 5.0, 8), 3, RoundSoFar())
         # The first one of each is one of the four, and is not measured.
         assert found.turns == 1
         assert found.failed > 0
@@ -67,7 +67,7 @@ async def test_turns_that_fail_are_counted_and_end_nothing(tmp_path: Path) -> No
 @pytest.mark.virtual_time
 async def test_what_a_round_has_measured_is_known_also_when_it_is_stopped(tmp_path: Path) -> None:
     async with served(tmp_path) as server, Tryll(server.host, server.port, reconnect=None) as tryll:
-        heard = Heard()
+        heard = RoundSoFar()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(30):
                 await play(tryll, LoadPlan("any", 3600, 5.0, 8), 2, heard)

@@ -23,7 +23,7 @@ from trunkline.base.signals import handled
 from trunkline.cli import table
 from trunkline.cli.explained import explained
 from trunkline.cli.finite import FiniteRange
-from trunkline.cli.tryll_load import MAX_CHARACTERS, Heard, LoadPlan, Round, find, play
+from trunkline.cli.tryll_load import MAX_CHARACTERS, LoadPlan, Round, RoundSoFar, find, play
 from trunkline.core import configuration
 from trunkline.core.faults import AgentFailed, ConfigError
 from trunkline.wires.tryll.drive import Tryll
@@ -88,7 +88,7 @@ class _Bench:
 
     async def _round(self, tryll: Tryll, characters: int) -> Round:
         click.echo(f"{_counted(characters)} with {self.plan.model}, {self.plan.seconds:g} s ...", err=True)
-        heard = Heard()
+        heard = RoundSoFar()
         try:
             return await play(tryll, self.plan, characters, heard)
         except asyncio.CancelledError:

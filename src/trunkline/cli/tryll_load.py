@@ -67,7 +67,7 @@ class Round(Value):
         return bool(self.turns) and not self.failed and self.first_p95 <= limit
 
 
-class Heard:
+class RoundSoFar:
     """What the characters of a round have heard so far. Who stops a round still has it."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class Heard:
         )
 
 
-async def play(tryll: Tryll, plan: LoadPlan, characters: int, heard: Heard) -> Round:
+async def play(tryll: Tryll, plan: LoadPlan, characters: int, heard: RoundSoFar) -> Round:
     """Let so many talk; they are gone afterwards. `heard` has what they met also if this is cancelled.
 
     Raises:
@@ -105,7 +105,7 @@ async def play(tryll: Tryll, plan: LoadPlan, characters: int, heard: Heard) -> R
     try:
         for number in range(characters):
             made.append(await tryll.create_agent(_graph(plan, number), default_model=plan.model))
-        warm = [_turn(agent, _LINES[at % len(_LINES)], Heard()) for at, agent in enumerate(made)]
+        warm = [_turn(agent, _LINES[at % len(_LINES)], RoundSoFar()) for at, agent in enumerate(made)]
         await asyncio.gather(*warm)
         heard.began = began = loop.time()
         talks = [_talk(agent, plan, began + plan.seconds, random.Random(chance.random()), heard) for agent in made]  # noqa: S311
@@ -128,7 +128,7 @@ def _graph(plan: LoadPlan, number: int) -> GraphDescription:
     return GraphDescription((NodeDescription("say", params),), "say")
 
 
-async def _talk(agent: RemoteAgent, plan: LoadPlan, until: float, chance: random.Random, heard: Heard) -> None:
+async def _talk(agent: RemoteAgent, plan: LoadPlan, until: float, chance: random.Random, heard: RoundSoFar) -> None:
     time = asyncio.get_running_loop().time
     # They do not all begin at once: nor do players.
     pause = chance.random() * plan.think
@@ -138,7 +138,7 @@ async def _talk(agent: RemoteAgent, plan: LoadPlan, until: float, chance: random
         pause = plan.think * (0.5 + chance.random())
 
 
-async def _turn(agent: RemoteAgent, line: str, heard: Heard) -> None:
+async def _turn(agent: RemoteAgent, line: str, heard: RoundSoFar) -> None:
     time = asyncio.get_running_loop().time
     began = time()
     try:
