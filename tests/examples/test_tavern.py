@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.models.test_embedding_onnx import onnx_path
 from tests.support import tavern_tutorial
 from tests.support.invoked import invoke
+from tests.support.local_model import SHARED_CACHE, TIMEOUT_SECONDS, model_path
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.cli.app import app
 
@@ -35,6 +37,7 @@ def test_the_page_has_the_graphs_as_they_are(graph: Path) -> None:
         ("innkeeper", "bring me a beer please", "serve"),
         ("innkeeper", "it's cold", "stoke"),
         ("innkeeper", "clear the table please", "tidy"),
+        ("innkeeper", "Take the empty mugs away", "tidy"),
         ("innkeeper", "any news?", "gossip"),
         ("innkeeper", "quantum chromodynamics", "answer"),
         ("bard", "sing for me", "sing"),
@@ -48,6 +51,29 @@ def test_the_page_has_the_graphs_as_they_are(graph: Path) -> None:
 )
 def test_the_mock_engine_is_enough_to_be_understood(name: str, message: str, node: str) -> None:
     result = invoke(app, "graph", "run", str(TAVERN / "graphs" / f"{name}.yaml"), "--json", "-m", message)
+    assert result.exit_code == 0, result.output
+    assert node in [each["name"] for each in json.loads(result.stdout)["nodes"]]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(TIMEOUT_SECONDS)
+@pytest.mark.parametrize(
+    ("message", "node"),
+    [
+        ("Take the empty mugs away", "tidy"),
+        ("Could you take these mugs?", "tidy"),
+        ("The table is a mess", "tidy"),
+        ("Bring me a mug of ale", "serve"),
+        ("My mug is empty", "serve"),
+        ("It is cold in here", "stoke"),
+    ],
+)
+def test_who_wants_mugs_taken_away_is_brought_none(message: str, node: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model_path()
+    onnx_path()
+    monkeypatch.setenv("TRUNKLINE_CACHE", SHARED_CACHE)
+    graph = str(TAVERN / "graphs" / "innkeeper.yaml")
+    result = invoke(app, "graph", "run", graph, "--engine", "local", "--json", "-m", message)
     assert result.exit_code == 0, result.output
     assert node in [each["name"] for each in json.loads(result.stdout)["nodes"]]
 

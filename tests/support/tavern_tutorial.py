@@ -21,8 +21,8 @@ def follow(tavern: Path) -> None:
     text = graph.read_text(encoding="utf-8")
     before, drink, after = text.partition("\n  drink:\n")
     assert drink
-    assert "`not_found: clear` becomes `not_found: candles`" in section
-    after = after.replace("not_found: clear\n", "not_found: candles\n", 1)
+    assert "`not_found: fire` becomes `not_found: candles`" in section
+    after = after.replace("not_found: fire\n", "not_found: candles\n", 1)
     graph.write_text(before + drink + after, encoding="utf-8")
     _after(tavern / "js" / "characters.js", r"^    fire: .*\n", deeds)
     _after(tavern / "js" / "scene.js", r"^.*deed === \"clear\".*\n", move)
