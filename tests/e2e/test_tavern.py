@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import shutil
@@ -256,6 +257,24 @@ async def test_voices_are_heard(site: str, tmp_path: Path) -> None:
         await moved(page, "door", "open")
         await expect(page.locator("#guard")).to_have_attribute("data-viseme", re.compile(r"[A-Za-z]+"))
         await expect(page.locator("body")).not_to_have_attribute("data-played", "0")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (1366, 768), (1920, 1080), (820, 1180), (844, 390)])
+async def test_all_of_it_is_in_the_window_and_no_bubble_on_another(
+    width: int, height: int, site: str, tmp_path: Path
+) -> None:
+    async with inside(site, tmp_path) as page:
+        await page.set_viewport_size({"width": width, "height": height})
+        for name, words in ("Ansgar", "Open the door"), ("Bram", "Play a song"), ("Hilde", "It is cold in here"):
+            await say(page, name, words)
+            await expect(page.locator("#log .deed").last).to_contain_text(name)
+        await picture(page, f"tavern-{width}")
+        assert await page.evaluate("document.scrollingElement.scrollHeight") == height
+        assert await overflow(page) == 0
+        assert await cramped(page) == []
+        bubbles = [await bubble.bounding_box() for bubble in await page.locator(".bubble:visible").all()]
+        boxes = sorted((box["x"], box["x"] + box["width"]) for box in bubbles if box is not None)
+        assert all(right < left for (_, right), (left, _) in itertools.pairwise(boxes)), boxes
 
 
 async def test_it_fits_on_a_phone(site: str, tmp_path: Path) -> None:

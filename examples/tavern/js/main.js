@@ -50,7 +50,7 @@ function show(state, status) {
 function pick(character) {
   picked = character;
   scene.pick(character);
-  text.placeholder = `Say something to ${character.name} ...`;
+  text.placeholder = `Talk to ${character.name} ...`;
   $("hints").replaceChildren(
     ...character.hints.map((hint) => {
       const button = document.createElement("button");

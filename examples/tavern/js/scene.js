@@ -9,7 +9,8 @@ const PLACES = [
   [930, 545],
   [770, 572],
 ];
-const NARROW = "(max-width: 700px)";
+// A phone, also one that lies on its side.
+const NARROW = "(max-width: 700px), (max-height: 600px)";
 // Of a narrow window: how much of the picture is seen, and how long it takes to look elsewhere.
 const VIEW = 640;
 const TURN_MS = 500;

@@ -71,7 +71,7 @@ export class Session {
   // What runs the characters, for people.
   get about() {
     const { real, ears, voices } = this.engines;
-    const brain = real ? this.wishes.model || "smollm2-135m" : "the mock engine, which says back what it does not know";
+    const brain = real ? this.wishes.model || "smollm2-135m" : "the mock engine, which mostly repeats";
     return `on ${brain}${ears ? `, hears with ${ears}` : ""}${voices.length ? `, speaks with ${voices[0]}` : ""}`;
   }
 
