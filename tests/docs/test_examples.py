@@ -156,6 +156,11 @@ def test_every_json_example_is_json_and_every_line_of_the_wire_is_valid(block: B
             lines.validate(data)
 
 
+@pytest.mark.parametrize("path", DOCUMENTS, ids=_names)
+def test_nothing_is_installed_from_an_index_that_has_no_trunkline(path: Path) -> None:
+    assert re.findall(r"install[^`\n]*'trunkline\[", path.read_text(encoding="utf-8")) == []
+
+
 def links(text: str) -> list[str]:
     """The targets of a document's links, code left out."""
     prose = re.sub(r"^(`{3,}).*?^\1|`[^`\n]*`", "", text, flags=re.MULTILINE | re.DOTALL)
