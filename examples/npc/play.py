@@ -2,7 +2,8 @@
 
     trunkline tryll serve &
     python examples/npc/play.py                   with the mock engine
-    python examples/npc/play.py --real            with a small language model, which the server fetches on first use
+    python examples/npc/play.py --real            with a small language model, which the server fetches on first use;
+                                                  it needs the extras `local` and `embeddings`
 
 This is the character of `graph.yaml` beside it, not the built-in `npc`, which is another one.
 

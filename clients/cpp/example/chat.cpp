@@ -1,7 +1,9 @@
 // Talks with Berta, who keeps a gate: chat [HOST:PORT] [MODEL]
 //
 // Without HOST:PORT it starts a server of its own, which ends with it; `trunkline` must be in PATH then. Without MODEL
-// she runs on the mock engine, which repeats what you say, and opens the gate when you say `open_gate`.
+// she runs on the mock engine, which repeats what you say, and opens the gate when you say `open_gate`. The smallest
+// model, `smollm2-135m`, neither stays Berta nor opens the gate only when it should: see "Which model" in
+// docs/how-to/serve-local-models-to-a-game.md.
 
 #include "../tryll.hpp"
 
