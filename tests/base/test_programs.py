@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trunkline.base.process import SpawnError, child_env, spawn
-from trunkline.base.programs import find_program, own_command, own_command_here, trusted_path
+from trunkline.base.programs import as_typed_here, find_program, own_command, own_command_here, trusted_path
 
 #: Parts of a `PATH` that lead into the current directory.
 RELATIVE = ("", ".", "bin", "../repository")
@@ -77,3 +77,17 @@ def test_it_is_told_how_to_run_the_program_that_is_running(
     assert own_command_here(environ) == here.format(own=own)
     own.unlink()
     assert own_command(environ) == own_command_here(environ) == f"{tmp_path}/bin/python -P -X utf8 -m trunkline"
+
+
+def test_commands_in_a_text_are_those_that_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "bin" / "trunkline"
+    own.parent.mkdir()
+    own.touch(mode=0o755)
+    monkeypatch.setattr(sys, "executable", str(own.with_name("python")))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "/nowhere")
+    told = "Get `m` with `trunkline models pull m`. The package `trunkline` has it; trunkline knows."
+    typed = "Get `m` with `bin/trunkline models pull m`. The package `trunkline` has it; trunkline knows."
+    assert as_typed_here(told) == typed
+    monkeypatch.setenv("PATH", str(own.parent))
+    assert as_typed_here(told) == told

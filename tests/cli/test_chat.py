@@ -19,6 +19,7 @@ import pytest
 
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.config import user_file
+from trunkline.base.programs import own_command_here
 from trunkline.cli import shelf
 
 pytestmark = pytest.mark.process
@@ -338,7 +339,7 @@ def test_what_was_meant_as_a_question_is_told_how_to_ask_it() -> None:
     done = chat("what is this?")
     assert (done.returncode, done.stdout) == (1, "")
     assert "There is no agent `what is this?`." in done.stderr
-    assert "`trunkline chat -p 'what is this?'` asks that" in done.stderr
+    assert f"`{own_command_here()} chat -p 'what is this?'` asks that" in " ".join(done.stderr.split())
 
 
 def test_what_an_answer_cost_is_told_with_its_tokens() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from trunkline.base.programs import own_command_here
 from trunkline.cli import opening as cli
 from trunkline.cli import shelf
 from trunkline.cli.chat_session import MAX_WAITING, ChatOptions, EventQueue, TerminalSession, opening, resume_command
@@ -132,11 +134,22 @@ async def test_what_a_turn_costs_is_told_only_where_the_price_is_known() -> None
 
 def test_the_command_to_go_on_names_what_the_session_needs() -> None:
     options = ChatOptions(agent="scripted", script="my script.yaml", model="m")
-    command = "trunkline chat scripted --script 'my script.yaml' --model m --resume abc"
-    assert resume_command(options, "abc") == command
-    assert resume_command(ChatOptions(sandbox="on"), "abc") == "trunkline chat --sandbox on --resume abc"
+    own = own_command_here()
+    assert resume_command(options, "abc") == f"{own} chat scripted --script 'my script.yaml' --model m --resume abc"
+    assert resume_command(ChatOptions(sandbox="on"), "abc") == f"{own} chat --sandbox on --resume abc"
     attached = ChatOptions(agent="helper", model="m", attach=True)
-    assert resume_command(attached, "abc") == "trunkline chat helper --attach --resume abc"
+    assert resume_command(attached, "abc") == f"{own} chat helper --attach --resume abc"
+
+
+def test_the_command_to_go_on_can_be_typed_where_the_program_is_not_on_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "bin" / "trunkline"
+    own.parent.mkdir()
+    own.touch(mode=0o755)
+    monkeypatch.setattr(sys, "executable", str(own.with_name("python")))
+    monkeypatch.chdir(tmp_path)
+    assert resume_command(ChatOptions(agent="echo"), "abc") == "bin/trunkline chat echo --resume abc"
 
 
 @pytest.mark.parametrize(
@@ -148,7 +161,9 @@ def test_the_command_to_go_on_names_what_the_session_needs() -> None:
     ],
 )
 def test_the_command_to_go_on_does_not_repeat_a_key_in_an_address(url: str, told: str) -> None:
-    assert resume_command(ChatOptions(base_url=url), "abc") == f"trunkline chat --base-url {told} --resume abc"
+    assert (
+        resume_command(ChatOptions(base_url=url), "abc") == f"{own_command_here()} chat --base-url {told} --resume abc"
+    )
 
 
 async def test_an_agent_waits_for_a_screen_that_is_behind() -> None:

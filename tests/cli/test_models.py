@@ -19,6 +19,7 @@ from tests.support.hub_server import REPOSITORY, Hub, gguf, hub_serving
 from tests.support.package_index import Index, Model, serving, settings_of_nobody
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.extras import install_hint
+from trunkline.base.programs import own_command_here
 from trunkline.cli import models, table
 from trunkline.models import catalog, fetch_http, installed
 from trunkline.models.catalog_entry import CatalogEntry, ModelFile
@@ -155,7 +156,8 @@ def test_pull_says_at_its_end_whether_the_model_can_be_used(
     model: Model, index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(installed, "missing_extra", lambda engine: None)
-    assert "`tiny` is ready: try `trunkline chat --provider local --model tiny`." in invoke("pull", "tiny").stderr
+    told = f"`tiny` is ready: try `{own_command_here()} chat --provider local --model tiny`."
+    assert told in invoke("pull", "tiny").stderr
     monkeypatch.setattr(installed, "missing_extra", lambda engine: "local")
     missing = invoke("pull", "tiny").stderr
     assert "The engine for local models is not installed." in missing
@@ -279,7 +281,7 @@ def test_pull_chooses_a_file_of_a_repository_and_says_which(hub: Hub, monkeypatc
     lines = result.stderr.splitlines()
     assert lines[0] == f"Chosen: `{SMALL}` (200 kB). There are also `{LARGE}`."
     assert lines[1] == f"{REPOSITORY}:{SMALL}: fetching {SMALL}, 0 % of 200 kB"
-    assert lines[-1].endswith(f"try `trunkline chat --provider local --model {REPOSITORY}:{SMALL}`.")
+    assert lines[-1].endswith(f"try `{own_command_here()} chat --provider local --model {REPOSITORY}:{SMALL}`.")
     # Again nobody is asked.
     hub.asked.clear()
     name, path = f"{REPOSITORY}:{SMALL}", result.stdout.strip()

@@ -91,7 +91,7 @@ def test_people_are_told_how_to_go_on_with_the_new_session() -> None:
     new = next(info.id for info in FileStore(paths.sessions_dir()).list() if info.id != "talk")
     first, second = done.stdout.splitlines()
     assert first == f"The new session is {new}."
-    assert re.fullmatch(rf"Go on with: trunkline chat coder (--workspace \S+ )?--resume {new}", second)
+    assert re.fullmatch(rf"Go on with: \S*trunkline chat coder (--workspace \S+ )?--resume {new}", second)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.exchange_api import Asked, answering
 from tests.support.invoked import invoke
+from trunkline.base.programs import own_command_here
 from trunkline.cli.sessions import command
 from trunkline.core.events import Envelope, TurnEnded, TurnStarted, UserMessage
 from trunkline.store.files import FileStore
@@ -34,7 +35,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_new_session_is_printed(home: Path, arguments: tuple[str, ...], body: object) -> None:
     with answering(home, lambda asked: (200, MADE)):
         told = invoke(command, *arguments)
-    assert told.stdout.splitlines()[-1] == "Go on with: trunkline chat helper --attach --resume s2"
+    assert told.stdout.splitlines()[-1] == f"Go on with: {own_command_here()} chat helper --attach --resume s2"
     with answering(home, lambda asked: (200, MADE)) as asked:
         done = invoke(command, *arguments, "--json")
     assert (done.exit_code, json.loads(done.stdout)) == (0, MADE)

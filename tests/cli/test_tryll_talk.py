@@ -24,6 +24,7 @@ from tests.support.tryll_served import Served, served
 from tests.support.tryll_voice import silence, tone, words
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.base import paths
+from trunkline.base.programs import own_command_here
 from trunkline.cli import tryll_chat
 from trunkline.cli.talk_voice import MOMENT_SECONDS, ProgressNotes
 from trunkline.cli.tryll_talk import command
@@ -112,7 +113,8 @@ async def test_what_was_said_aloud_is_kept_and_gone_on_with_aloud_or_in_writing(
     source = wav(tmp_path / "in.wav", tone(300))
     first = await talk(server, *MOCK, "--fast", "--in", source)
     address, session = f"{server.host}:{server.port}", first.stderr.split()[-1]
-    assert f"Go on with: trunkline tryll talk {address} --stt mock --tts mock --model mock --resume" in first.stderr
+    told = f"Go on with: {own_command_here()} tryll talk {address} --stt mock --tts mock --model mock --resume"
+    assert told in first.stderr
     assert (await talk(server, *MOCK, "--resume", session, "-p", "And you?")).exit_code == 0
     arguments = (address, "--model", "mock", "--resume", session, "-p", "Still there?")
     written = await asyncio.to_thread(invoke, tryll_chat.command, *arguments)

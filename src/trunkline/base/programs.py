@@ -52,6 +52,13 @@ def own_command_here(environ: Mapping[str, str] | None = None) -> str:
     return shlex.quote(near)
 
 
+def as_typed_here(text: str) -> str:
+    """A text for people, such as an error's, with the commands in it as they are typed here: "`trunkline models list`"
+    names this installation also where `PATH` does not find it."""
+    quoted = f"`{PROGRAM} "
+    return text.replace(quoted, f"`{own_command_here()} ") if quoted in text else text
+
+
 def program_problem(program: str, environ: Mapping[str, str], how_to_install: str = "") -> str | None:
     """Why a program cannot be run, as far as that can be told without trying: there is none."""
     if os.path.isabs(program):

@@ -193,10 +193,12 @@ def _run() -> int:
         return EXIT_INTERRUPTED
     except click.ClickException as error:
         from trunkline.base.printable import printable
+        from trunkline.base.programs import as_typed_here
         from trunkline.cli.wrapping import fitted
 
         # Names of files are in it, which anybody may have given.
-        vars(error)["message"] = fitted(printable(error.message), sys.stderr, len("Error: "))
+        told = printable(as_typed_here(error.message))
+        vars(error)["message"] = fitted(told, sys.stderr, len("Error: "))
         if log_format.was_asked_for():
             log_format.complain(error.message)
         else:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 from trunkline.agents import registry
 from trunkline.agents.with_model import made
 from trunkline.base.environ_secrets import url_secrets
+from trunkline.base.programs import own_command_here
 from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 from trunkline.base.vocabulary import Mode
@@ -268,14 +269,16 @@ class TerminalSession:
 
 def resume_command(options: ChatOptions, session_id: str) -> str:
     """What to type to go on with a session. An address with a key in it is not repeated: people copy what they see."""
-    words = [*options.command, *([options.agent] if options.agent else [])]
+    # What was typed first is us, wherever we are.
+    words = [*options.command[1:], *([options.agent] if options.agent else [])]
     # The exchange's file sets what answers there.
     given = ("workspace",) if options.attach else (*cli.RESUME_OPTIONS, "workspace")
     for name in given:
         value = getattr(options, name)
         if value is not None:
             words += [f"--{name.replace('_', '-')}", "URL" if any(url_secrets(value)) else value]
-    return shlex.join([*words, *(["--attach"] if options.attach else []), "--resume", session_id])
+    rest = shlex.join([*words, *(["--attach"] if options.attach else []), "--resume", session_id])
+    return f"{own_command_here()} {rest}"
 
 
 def _heard(secrets: Redactor, on_judged: Callable[[ToolJudged], None]) -> Callable[[Event], Sequence[Event]]:

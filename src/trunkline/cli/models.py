@@ -15,6 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from trunkline.base import jsontext
+from trunkline.base.programs import as_typed_here
 from trunkline.base.sizes import size_text
 from trunkline.cli import models_bench, table
 from trunkline.cli.explained import explained
@@ -178,7 +179,8 @@ def pull(name: str, given: tuple[str, ...], as_json: bool) -> None:
     if (lacks := lacking_engines((entry.engine,))) is not None:
         click.echo(commands_apart(f"`{entry.name}` is here. {lacks}"), err=True)
     elif entry.kind == "llm":
-        click.echo(f"`{entry.name}` is ready: try `trunkline chat --provider local --model {entry.name}`.", err=True)
+        told = f"`{entry.name}` is ready: try `trunkline chat --provider local --model {entry.name}`."
+        click.echo(as_typed_here(told), err=True)
 
 
 def _wanted(name: str, given: bool) -> CatalogEntry:
