@@ -277,7 +277,7 @@ def test_ctrl_c_clears_the_line_and_twice_at_an_empty_prompt_leaves(chat_argumen
         chat.type(CTRL_C)
         assert chat.leaves() == 0
     # Nothing was said: nothing is kept, and there is nothing to come back to.
-    assert "--resume" not in chat.terminal.screen
+    assert "--resume" not in chat.raw
     assert shelf.sessions() == []
 
 
@@ -484,7 +484,7 @@ def test_a_signal_ends_the_program_and_keeps_the_session(chat_arguments: list[st
         chat.sees("Once upon a time.")
         chat.process.send_signal(signal.SIGTERM)
         assert chat.leaves() == 128 + signal.SIGTERM
-    assert "--resume" in chat.terminal.screen
+    assert " --resume " in chat.raw
     assert isinstance(last_session()[-1], TurnEnded)
     # The terminal is as it was: the cursor is visible, and pasting is nobody's special case.
     assert chat.raw.rindex("\x1b[?25h") > chat.raw.rindex("\x1b[?25l")
