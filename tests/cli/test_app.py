@@ -5,11 +5,16 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
+from trunkline.base.programs import own_command_here
 from trunkline.cli.app import COMMANDS, SUMMARIES, app, run
+from trunkline.cli.explained import explained
+from trunkline.core.faults import AgentFailed, ConfigError, Fault
 
 
 def test_every_summary_fits_its_line_and_completion_is_mentioned(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,3 +92,22 @@ def test_escapes_in_what_was_typed_are_shown_and_not_obeyed(
     told = capsys.readouterr().err
     assert "owned" in told
     assert told.replace("\n", "").isprintable()
+
+
+def test_a_command_in_an_error_is_as_it_is_typed_here_unless_it_is_for_a_servers_machine(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(sys, "argv", ["trunkline", "serve"])
+    for error, told in (
+        (ConfigError("`trunkline models list` shows them."), f"`{own_command_here()} models list` shows them."),
+        (AgentFailed("The server says: `trunkline models pull m`."), "The server says: `trunkline models pull m`."),
+    ):
+
+        def failing(error: Fault = error, **options: Any) -> None:
+            raise error
+
+        command = click.Command("serve", callback=explained(failing))
+        monkeypatch.setattr(app, "get_command", lambda context, name, found=command: found)
+        assert run() == 1
+        assert " ".join(capsys.readouterr().err.split()) == f"Error: {told}"

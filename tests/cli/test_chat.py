@@ -120,7 +120,8 @@ def test_what_is_piped_in_is_the_message_or_comes_after_it() -> None:
 
 def test_each_line_is_a_message_of_one_conversation_if_that_is_wanted(scripted: list[str]) -> None:
     done = chat(*scripted, "--lines", stdin="one\n\nfail now\ntwo\n")
-    assert (done.returncode, done.stdout) == (0, "one[]\nHalf an ans\ntwo[]\n")
+    # It goes on after one that failed, and its exit code tells of that in the end.
+    assert (done.returncode, done.stdout) == (1, "one[]\nHalf an ans\ntwo[]\n")
     assert [info.id for info in shelf.sessions()] == [done.stderr.split()[-1]]
     assert chat(*scripted, "--lines", stdin="one\nfail now\n").returncode == 1
     lines = chat("echo", "--lines", "--json", stdin="one\ntwo\n").stdout.splitlines()
@@ -181,6 +182,8 @@ def test_a_failure_has_its_own_exit_code_and_so_has_one_for_want_of_approval(scr
     failed = chat(*scripted, "-p", "fail")
     assert (failed.returncode, failed.stdout) == (1, "Half an ans\n")
     assert "Error: Rate limit exceeded" in failed.stderr
+    # The next message does not make it good.
+    assert chat(*scripted, "-p", "fail", "-p", "hello").returncode == 1
     denied = chat(*scripted, "-p", "insist")
     assert denied.returncode == 3
     assert chat(*scripted, "-p", "insist", "--auto-approve").returncode == 1

@@ -20,7 +20,6 @@ from trunkline.wires.tryll import drive
 from trunkline.wires.tryll.codec import MAX_FRAME, json_form
 from trunkline.wires.tryll.codec.shapes import UNIONS, shape_of
 from trunkline.wires.tryll.drive.needs import EXTENSION_OF
-from trunkline.wires.tryll.drive.turn import MAX_ANSWER
 from trunkline.wires.tryll.messages import AnswerText
 
 CLIENT = Path(__file__).resolve().parents[2] / "clients" / "godot"
@@ -72,7 +71,7 @@ def test_it_looks_whether_a_server_can_do_what_not_every_one_can_as_the_client_f
     assert looked == {("health", "say how it is"), *re.findall(r'\b_need\([\w.]+, "(\w+)", "([^"]+)"\)', python)}
 
 
-def test_its_socket_holds_the_longest_answer_until_the_next_frame_of_the_game_and_sends_any_message() -> None:
+def test_its_socket_holds_a_long_answer_until_the_next_frame_of_the_game_and_sends_any_message() -> None:
     """An engine drops what finds no room."""
     text = (ADDON / "tryll_client.gd").read_text(encoding="utf-8")
     numbers = re.findall(r"^const (\w+) := \(?(\d+) << (\d+)(\) - 1)?$", text, re.MULTILINE)
@@ -81,8 +80,9 @@ def test_its_socket_holds_the_longest_answer_until_the_next_frame_of_the_game_an
     piece = json_form.encode(AnswerText(2**32, 2**32, "word ", True))
     assert sizes["MAX_MESSAGE"] == MAX_FRAME
     assert rooms["outbound_buffer_size"] > MAX_FRAME
-    assert rooms["inbound_buffer_size"] + 1 == MAX_ANSWER
-    assert rooms["max_queued_packets"] >= MAX_ANSWER // len(piece)
+    # In pieces of a word each.
+    assert rooms["inbound_buffer_size"] // len(piece) * len("word ") > 500_000
+    assert rooms["max_queued_packets"] >= rooms["inbound_buffer_size"] // len(piece)
 
 
 def test_it_hears_what_the_server_says() -> None:

@@ -125,10 +125,10 @@ async def test_each_text_for_a_file_names_a_program_that_joins_the_exchange(tmp_
             assert (await client.post(remote["url"], json={**begin, "params": who})).status_code == 200
 
 
-def lines(settings: ExchangeSettings, environ: Mapping[str, str], agent: str = "a") -> dict[str, str]:
+def lines(settings: ExchangeSettings, environ: Mapping[str, str], **reached: str) -> dict[str, str]:
     """The first line of each wire."""
     found: dict[str, str] = {}
-    for way in ways_in(settings, "http://127.0.0.1:4400", environ, agent):
+    for way in ways_in(settings, "http://127.0.0.1:4400", environ, "a", reached):
         found.setdefault(way.wire, way.text)
     return found
 
@@ -172,8 +172,9 @@ def test_wires_of_the_file_are_told_unless_they_leave_the_agent_out() -> None:
     agents = {name: AgentSettings(name, "echo") for name in ("a", "b")}
     found = lines(ExchangeSettings("", "/srv/data", agents=agents, wires=wires), {})
     assert found["tryll"] == "the server: 127.0.0.1:9111\nthe model of a graph: agent:a"
-    with_websockets = {"tryll": WireSettings("tryll", keys={"ws": True})}
-    told = lines(ExchangeSettings("", "/srv/data", agents=agents, wires=with_websockets), {})["tryll"]
-    assert told == "the server: 127.0.0.1:9100 or ws://127.0.0.1:9101/\nthe model of a graph: agent:a"
+    # Where it is really, which may be another port.
+    there = "127.0.0.1:40001 and ws://127.0.0.1:40002/"
+    told = lines(ExchangeSettings("", "/srv/data", agents=agents, wires=wires), {}, tryll=there)["tryll"]
+    assert told == f"the server: {there}\nthe model of a graph: agent:a"
     assert found["telegram"] == "/agent a"
     assert "matrix" not in found

@@ -662,7 +662,7 @@ namespace Trunkline.Tryll.Tests
             // What is started anew takes the place of what is being started, and of what is there.
             var first = server.StartAsync(options);
             // What it leaves behind says late that it is ready.
-            string late = "(until test -e \"$SERVERS.late\"; do sleep 0.01; done; " + Ready(9) + "; rm \"$SERVERS.late\") & ";
+            string late = "(for i in $(seq 3000); do test -e \"$SERVERS.late\" && break; sleep 0.01; done; " + Ready(9) + "; rm \"$SERVERS.late\") & ";
             options.Arguments = new[] { "-c", "echo $$ >> \"$SERVERS\"; " + late + Ready(7) + "; exec cat" };
             server.Start(options);
             Check(server.Running && server.Port == 7 && Failed(first));

@@ -195,9 +195,10 @@ def _run() -> int:
         from trunkline.base.printable import printable
         from trunkline.base.programs import as_typed_here
         from trunkline.cli.wrapping import fitted
+        from trunkline.core.faults import AgentFailed
 
-        # Names of files are in it, which anybody may have given.
-        told = printable(as_typed_here(error.message))
+        # Names of files are in it, which anybody may have given. What an agent or a server says is of its own machine.
+        told = printable(error.message if isinstance(error.__cause__, AgentFailed) else as_typed_here(error.message))
         vars(error)["message"] = fitted(told, sys.stderr, len("Error: "))
         if log_format.was_asked_for():
             log_format.complain(error.message)

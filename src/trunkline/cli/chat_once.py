@@ -79,7 +79,8 @@ async def once(options: ChatOptions, messages: AsyncIterable[UserMessage], form:
                     await talk.session.at_rest()
                     output.finish(talk)
                     await output.written()
-                    code = output.exit_code
+                    # Of several messages, one that failed is not made good by the next.
+                    code = code or output.exit_code
                     if output.broken or signals.numbers:
                         break
             if signals.numbers:

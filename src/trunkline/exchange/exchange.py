@@ -66,6 +66,8 @@ class Exchange:
         """Where it is reached over HTTP, once it is."""
         self.beside: tuple[Service, ...] = ()
         """What runs beside it in the same process, for people who look for that here."""
+        self.reached: dict[str, str] = {}
+        """Where the wires that are served are reached, by their names."""
         self.told: list[Told] = []
         """Each is called for every approval that a person must decide on."""
         self.people = People(settings.people.values())

@@ -37,15 +37,17 @@ class WayIn(Value):
     is_here: bool = False
 
 
-def ways_in(settings: ExchangeSettings, address: str, environ: Mapping[str, str], agent: str) -> list[WayIn]:
+def ways_in(
+    settings: ExchangeSettings, address: str, environ: Mapping[str, str], agent: str, reached: Mapping[str, str]
+) -> list[WayIn]:
     """All of them, those without a token first. `address`: where the exchange is reached over HTTP; `environ` is its
-    own."""
+    own; `reached`: where its wires are, those that are served."""
     attach, program = _attaching(settings, environ), own_command(environ)
     return [
         *(() if attach is None else (way.replace(is_here=True) for way in _here(attach, program, agent))),
         _on_socket(settings.home, agent),
         *_over_http(address, agent),
-        *_served(settings, agent),
+        *_served(settings, agent, reached),
     ]
 
 
@@ -100,16 +102,14 @@ def _over_http(address: str, agent: str) -> Iterator[WayIn]:
     yield WayIn("acp", "ACP clients over a WebSocket: the address and the header", text, False)
 
 
-def _served(settings: ExchangeSettings, agent: str) -> Iterator[WayIn]:
+def _served(settings: ExchangeSettings, agent: str, reached: Mapping[str, str]) -> Iterator[WayIn]:
     """By wires of the file."""
     for name, wire in settings.wires.items():
         if wire.agents is not None and agent not in wire.agents:
             continue
         if name == "tryll":
-            host, port = config_addresses.listening(wire.keys.get("listen")) or _TRYLL
-            server = config_addresses.joined(host, port)
-            if (websocket := config_addresses.beside(wire.keys.get("ws"), host, port)) is not None:
-                server += f" or ws://{config_addresses.joined(*websocket)}/"
+            configured = config_addresses.listening(wire.keys.get("listen")) or _TRYLL
+            server = reached.get(name) or config_addresses.joined(*configured)
             graph = f"the server: {server}\nthe model of a graph: agent:{agent}"
             yield WayIn("tryll", "Games and apps with a Tryll client", graph, False)
         elif name in PLATFORMS:

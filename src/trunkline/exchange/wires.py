@@ -58,16 +58,24 @@ def line(exchange: Exchange, wire: WireSettings) -> Service:
 class _Running:
     """A running wire."""
 
-    def __init__(self, settings: WireSettings, service: Service, say: Say, pace: Pace | None) -> None:
+    def __init__(
+        self, settings: WireSettings, service: Service, say: Say, pace: Pace | None, reached: dict[str, str]
+    ) -> None:
         self.settings = settings
         self._say = say
+        self._reached = reached
         self._stop = asyncio.Event()
         supervisor = Supervisor([service], self._report, pace)
         with log_context.about(wire=settings.name):
             self._task = asyncio.create_task(supervisor.run(self._stop), name=f"wire {settings.name}")
 
     def _report(self, service: Service, state: State, detail: str) -> None:
-        told = service.where if state == "reachable" else detail
+        if state == "reachable":
+            # The port may be another one than the file says, if that was taken.
+            told = self._reached[self.settings.name] = service.where
+        else:
+            self._reached.pop(self.settings.name, None)
+            told = detail
         if state not in ("starting", "stopped"):
             self._say(f"wire {self.settings.name}: {state}{'  ' + told if told else ''}")
 
@@ -106,7 +114,7 @@ class Wires:
             except Fault as fault:
                 self._say(f"wire {name}: given up  {fault}")
                 continue
-            self._running[name] = _Running(settings, service, self._say, self._pace)
+            self._running[name] = _Running(settings, service, self._say, self._pace, self._exchange.reached)
 
     async def close(self) -> None:
         """End them all."""

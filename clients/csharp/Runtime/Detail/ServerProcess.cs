@@ -76,7 +76,8 @@ namespace Trunkline.Tryll
         /// <summary>As many as a wait takes: 24 days at most.</summary>
         static int Milliseconds(double seconds)
         {
-            return (int)Math.Min(Math.Max(seconds * 1000, 0), int.MaxValue);
+            // What is no number is no time.
+            return seconds > 0 ? (int)Math.Min(seconds * 1000, int.MaxValue) : 0;
         }
 
         static ProcessStartInfo Described(ServerOptions options)

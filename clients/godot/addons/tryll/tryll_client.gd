@@ -18,10 +18,11 @@ const MAX_MESSAGE := 1 << 20
 ## What waits to be sent: more than the largest message.
 const OUTBOUND_BYTES := 2 << 20
 ## What may come between two frames of the game: before Godot 4.4, and in browsers, the engine drops
-## what does not fit. So there is room for the longest answer that any client keeps. A byte less,
-## since the engine would double a power of two.
+## what does not fit. So there is room for hundreds of thousands of characters of an answer: they
+## come in messages of a hundred bytes and more. A byte less, since the engine would double a power
+## of two.
 const INBOUND_BYTES := (16 << 20) - 1
-## The same in messages: those of an answer have a hundred bytes and more.
+## The same in messages.
 const INBOUND_MESSAGES := (1 << 18) - 1
 ## More parts of one answer are no answer.
 const MOST_PARTS := 64

@@ -66,7 +66,7 @@ def ways(call: ApiCall) -> list[WayIn]:
         UnknownAgent: there is none of that name.
     """
     exchange, name = call.exchange, call.exchange.directory.find(call.id).name
-    found = ways_in(exchange.settings, exchange.address, exchange.environ, name)
+    found = ways_in(exchange.settings, exchange.address, exchange.environ, name, exchange.reached)
     return [way for way in found if not way.is_here or call.person.may("admin")]
 
 
