@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,11 @@ from click.testing import CliRunner
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import served
 from trunkline.base.config import user_file
-from trunkline.cli import tryll
+from trunkline.cli import tryll, tryll_bench
 from trunkline.cli.tryll_bench import FEW_TURNS, _Bench
-from trunkline.cli.tryll_load import LoadPlan, Round
+from trunkline.cli.tryll_load import LoadPlan, Round, RoundSoFar
 from trunkline.wires.tryll.drive.address import ServerAddress
+from trunkline.wires.tryll.errors import TryllError
 
 BENCH = (sys.executable, "-m", "trunkline", "tryll", "bench", "--model", "mock")
 
@@ -127,6 +129,24 @@ async def test_what_a_round_has_measured_is_told_also_when_it_is_stopped(
     assert bench.turns > 0
     bench.show()
     assert "The round with 2 characters was stopped after " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), TryllError(1002)])
+async def test_a_round_that_a_stop_has_cut_off_is_known_whatever_ended_it(
+    error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def cut_off(tryll: object, plan: LoadPlan, characters: int, heard: RoundSoFar) -> Round:
+        bench.stopped = True
+        heard.first.append(0.25)
+        raise error
+
+    monkeypatch.setattr(tryll_bench, "play", cut_off)
+    bench = _Bench(LoadPlan("mock", 30, 5.0, 8), 2, None)
+    async with served(tmp_path) as server:
+        with suppress(TryllError):
+            await bench.run(ServerAddress(server.host, server.port))
+    (told,) = bench.record()["rounds"]
+    assert (told["complete"], told["turns"]) == (False, 1)
 
 
 @pytest.mark.process

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.tryll_served import served
-from trunkline.cli.tryll_load import LoadPlan, Round, RoundSoFar, find, play, quantile
+from trunkline.cli.tryll_load import LEAVE_SECONDS, LoadPlan, Round, RoundSoFar, find, play, quantile
 from trunkline.wires.tryll.drive import Tryll
+from trunkline.wires.tryll.drive.connection import ClientConnection
 
 
 def met(characters: int, first: float = 0.1, *, failed: int = 0, turns: int = 1) -> Round:
@@ -76,3 +77,27 @@ async def test_what_a_round_has_measured_is_known_also_when_it_is_stopped(tmp_pa
         assert found.turns >= 2 * 30 / 7.5 - 2
         assert 20 < found.seconds <= 30
         assert server.server.agents == 0
+
+
+@pytest.mark.virtual_time
+async def test_a_round_is_stopped_also_when_the_server_does_not_answer_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, silent_at, stopped_at = asyncio.get_running_loop(), 30.0, 60.0
+    update = ClientConnection.buffer_updated
+
+    def hears(self: ClientConnection, nbytes: int) -> None:
+        if loop.time() < silent_at:
+            update(self, nbytes)
+
+    monkeypatch.setattr(ClientConnection, "buffer_updated", hears)
+    async with served(tmp_path) as server, Tryll(server.host, server.port, reconnect=None) as tryll:
+        heard = RoundSoFar()
+        # What stopped it comes out, and not that the server is silent.
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout_at(stopped_at):
+                await play(tryll, LoadPlan("any", 3600, 5.0, 8), 8, heard)
+        assert loop.time() == stopped_at + LEAVE_SECONDS
+        found = heard.round(8, complete=False)
+        assert (found.complete, found.failed) == (False, 0)
+        assert found.turns > 0

@@ -91,7 +91,8 @@ class _Bench:
         heard = RoundSoFar()
         try:
             return await play(tryll, self.plan, characters, heard)
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, TryllError):
+            # Of a server that heard Ctrl-C, too, an error may come first.
             self.rounds.append(heard.round(characters, complete=False))
             raise
 

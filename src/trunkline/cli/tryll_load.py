@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 from trunkline.base.values import Value
 from trunkline.wires.tryll.drive import RemoteAgent, Tryll, TurnFailed
@@ -19,6 +20,8 @@ from trunkline.wires.tryll.messages import GenerateParams, GraphDescription, Nod
 MAX_CHARACTERS = 512
 #: How long a turn may take that began in time; what takes longer has failed.
 LONGEST_SECONDS = 120.0
+#: How long the end of all characters may take when a round is stopped: they end with their connection, too.
+LEAVE_SECONDS = 3.0
 
 _LINES = (
     "Good evening. Do you have a room?", "What happened at the mill?", "Who is the old man by the fire?",
@@ -113,10 +116,21 @@ async def play(tryll: Tryll, plan: LoadPlan, characters: int, heard: RoundSoFar)
             await asyncio.gather(*talks)
         finally:
             heard.ended = loop.time()
+    except asyncio.CancelledError:
+        # Whoever stops it does not wait for a server that is silent, and is not told of its errors instead.
+        left, made = made, []
+        with suppress(TimeoutError, TryllError):
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await _destroy(left)
+        raise
     finally:
-        for agent in made:
-            await agent.destroy()
+        await _destroy(made)
     return heard.round(characters, complete=True)
+
+
+async def _destroy(agents: Sequence[RemoteAgent]) -> None:
+    for agent in agents:
+        await agent.destroy()
 
 
 def _graph(plan: LoadPlan, number: int) -> GraphDescription:
