@@ -18,7 +18,7 @@ from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import served
 from trunkline.base.config import user_file
 from trunkline.cli import tryll, tryll_bench
-from trunkline.cli.tryll_bench import FEW_TURNS, _Bench
+from trunkline.cli.tryll_bench import FEW_TURNS, _Bench, _why
 from trunkline.cli.tryll_load import LoadPlan, Round, RoundSoFar
 from trunkline.wires.tryll.drive.address import ServerAddress
 from trunkline.wires.tryll.errors import TryllError
@@ -147,6 +147,28 @@ async def test_a_round_that_a_stop_has_cut_off_is_known_whatever_ended_it(
             await bench.run(ServerAddress(server.host, server.port))
     (told,) = bench.record()["rounds"]
     assert (told["complete"], told["turns"]) == (False, 1)
+
+
+def test_what_is_said_of_no_turns_helps_whoever_reads_it() -> None:
+    nothing, failed = Round(2, 30.0, 0, 0, 0, 0, 0), Round(2, 30.0, 0, 3, 0, 0, 0, "[4001] No\nmemory.")
+    assert "Say `--seconds`" in _why([nothing], None, stopped=False)
+    assert _why([nothing], None, stopped=True) == " before it was stopped."
+    assert _why([], None, stopped=True) == " before it was stopped."
+    told = _why([failed, nothing], None, stopped=False)
+    assert told == ", and 3 failed, the last one with: [4001] No\\nmemory.\nThe log of the server may say more."
+    # Of its own server nobody else has the log.
+    told = _why([failed], lambda: "ERROR \x1b[2J\nout of memory", stopped=False)
+    assert told.endswith("No\\nmemory.\nThe last words of the server:\nERROR \\x1b[2J\nout of memory")
+    assert _why([failed], lambda: "", stopped=True).endswith("No\\nmemory.")
+
+
+@pytest.mark.virtual_time
+async def test_a_round_knows_why_its_last_turn_failed(tmp_path: Path) -> None:
+    async with served(tmp_path, turns_per_minute=4) as server:
+        bench = _Bench(LoadPlan("mock", 40, 5.0, 8), 3, None)
+        await bench.run(ServerAddress(server.host, server.port))
+    assert bench.rounds[0].error.startswith("[")
+    assert bench.rounds[0].error in _why(bench.rounds, None, stopped=False)
 
 
 @pytest.mark.process

@@ -10,8 +10,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from tempfile import NamedTemporaryFile
 from typing import Any
 
@@ -19,6 +19,7 @@ import click
 
 from trunkline.agents.external import tryll_models
 from trunkline.base import jsontext
+from trunkline.base.printable import printable, printable_line
 from trunkline.base.signals import handled
 from trunkline.cli import table
 from trunkline.cli.explained import explained
@@ -40,6 +41,9 @@ TOKEN_VARIABLE = "TRUNKLINE_TRYLL_TOKEN"  # noqa: S105  # its name, not its valu
 _VARIABLES = "TRUNKLINE_TRYLL_"
 #: Turns below which the slowest one alone decides about 95 % of them.
 FEW_TURNS = 20
+
+#: The end of a server's log, as far as it was written by now.
+LastWords = Callable[[], str]
 
 _HEAD = ("CHARACTERS", "TURNS", "TURNS/S", "FIRST WORD P50", "P95", "TOKENS/S EACH", "FAILED")
 
@@ -157,11 +161,20 @@ def _turns(count: int) -> str:
     return f"{count} turn{'' if count == 1 else 's'}"
 
 
-def _why(rounds: Sequence[Round]) -> str:
-    """The end of a sentence: what became of the turns, and what to do."""
+def _why(rounds: Sequence[Round], last_words: LastWords | None, *, stopped: bool) -> str:
+    """The end of a sentence: what became of the turns, and what to do.
+
+    `last_words`: of a server that is the command's own, whose log is nowhere else."""
     failed = sum(each.failed for each in rounds)
     if failed:
-        return f", and {failed} failed: the log of the server says why."
+        error = next((each.error for each in reversed(rounds) if each.error), "")
+        last = f", the last one with: {printable_line(error)}" if error else ""
+        if last_words is None:
+            return f", and {failed} failed{last}\nThe log of the server may say more."
+        said = printable(last_words())
+        return f", and {failed} failed{last}" + (f"\nThe last words of the server:\n{said}" if said else "")
+    if stopped:
+        return " before it was stopped."
     return ": nothing was measured. Say `--seconds` for longer rounds, or `--think` for shorter pauses."
 
 
@@ -172,7 +185,7 @@ def _row(found: Round) -> tuple[str, ...]:
 
 
 @contextmanager
-def _own_server() -> Iterator[ServerAddress]:
+def _own_server() -> Iterator[tuple[ServerAddress, LastWords]]:
     """A server for this measurement alone: of what is configured for others it has only the models.
 
     A token, or an address of their own, would keep this one from being used, or from beginning.
@@ -182,7 +195,7 @@ def _own_server() -> Iterator[ServerAddress]:
     with NamedTemporaryFile(prefix="trunkline-", suffix=".toml") as nothing:
         arguments = ["--config", nothing.name, *(["--models-dir", models] if models else [])]
         with ManagedServer.start(None, *arguments, env=environ) as server:
-            yield ServerAddress(server.host, server.port)
+            yield ServerAddress(server.host, server.port), server.last_words
 
 
 def _server(context: click.Context, parameter: click.Parameter, said: str | None) -> ServerAddress | None:
@@ -263,8 +276,11 @@ def command(
         raise click.UsageError("`--find` and `--characters` do not go together.")
     plan = LoadPlan(model, seconds, think, tokens)
     bench = _Bench(plan, characters or 1, limit_ms / 1000 if is_search else None)
+    server: AbstractContextManager[tuple[ServerAddress, LastWords | None]]
+    server = _own_server() if connect is None else nullcontext((connect, None))
+    last_words: LastWords | None = None
     try:
-        with _own_server() if connect is None else nullcontext(connect) as where:
+        with server as (where, last_words):
             asyncio.run(bench.run(where))
     except TryllError as error:
         # Who stopped it wants what is known, also of a server that heard Ctrl-C, too.
@@ -275,6 +291,6 @@ def command(
     else:
         bench.show()
     if not bench.turns:
-        click.echo(f"No turn was completed{_why(bench.rounds)}", err=True)
+        click.echo(f"No turn was completed{_why(bench.rounds, last_words, stopped=bench.stopped)}", err=True)
     if bench.stopped or not bench.turns:
         sys.exit(EXIT_INTERRUPTED if bench.stopped else EXIT_UNMEASURED)

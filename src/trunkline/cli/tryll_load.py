@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from trunkline.base.values import Value
-from trunkline.wires.tryll.drive import RemoteAgent, Tryll, TurnFailed
+from trunkline.wires.tryll.drive import RemoteAgent, Tryll
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import GenerateParams, GraphDescription, NodeDescription, SamplingOverrides
 
@@ -58,6 +58,8 @@ class Round(Value):
     first_p95: float
     tokens_per_second: float
     """Of one answer, after its first word; the median."""
+    error: str = ""
+    """Why the last of those failed that did."""
     complete: bool = True
     """Whether it was measured for as long as was planned."""
 
@@ -80,6 +82,12 @@ class RoundSoFar:
         self.first: list[float] = []
         self.speed: list[float] = []
         self.failed = 0
+        self.error = ""
+
+    def has_failed(self, why: str) -> None:
+        """So has a turn."""
+        self.failed += 1
+        self.error = why
 
     def round(self, characters: int, *, complete: bool) -> Round:
         """What it comes to by now."""
@@ -91,6 +99,7 @@ class RoundSoFar:
             quantile(self.first, 0.5),
             quantile(self.first, 0.95),
             quantile(self.speed, 0.5),
+            self.error,
             complete,
         )
 
@@ -158,11 +167,14 @@ async def _turn(agent: RemoteAgent, line: str, heard: RoundSoFar) -> None:
     try:
         async with asyncio.timeout(LONGEST_SECONDS):
             turn = await agent.ask(line)
-    except (TimeoutError, TurnFailed, TryllError):
-        heard.failed += 1
+    except TimeoutError:
+        heard.has_failed(f"it did not end within {LONGEST_SECONDS:g} s")
+        return
+    except TryllError as error:
+        heard.has_failed(str(error))
         return
     if turn.first_seconds is None:
-        heard.failed += 1
+        heard.has_failed("it had no word")
         return
     heard.first.append(turn.first_seconds)
     rest = time() - began - turn.first_seconds
