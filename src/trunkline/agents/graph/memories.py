@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from trunkline.agents.graph.embedded import EmbeddedRecords, EmbeddedStorage, FoundRecord
+from trunkline.agents.graph.file_queues import FileQueues
 from trunkline.agents.graph.filters import Predicate
-from trunkline.agents.graph.memory_file import MAX_TEXT, FileState, MemoryEntry, MemoryFile, MemoryKind
+from trunkline.agents.graph.memory_file import MAX_TEXT, WAIT_SECONDS, FileState, MemoryEntry, MemoryFile, MemoryKind
 from trunkline.agents.graph.params import MAX_ENTRIES
 from trunkline.agents.graph.vectors import BATCH, Vectors, checked
 from trunkline.models.engines import EmbeddingEngine
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 
 #: Distances that are none: two vectors of one text may differ in their last digits.
 _ROUNDING = 1e-6
-#: Threads that write memories down, for all of them together, and nothing else: each may have to wait for another
-#: process, which holds up neither what the other threads do nor more than a few of these.
-WRITING_THREADS = 4
+#: Threads that write memories down, and nothing else. A file has one at most: the others are held up only when other
+#: processes have locked so many files at once.
+WRITING_THREADS = 16
 _SHOWN: dict[MemoryKind, str] = {"said": "The user said", "note": "Noted about the user"}
 
 Clock = Callable[[], datetime]
@@ -111,8 +112,9 @@ class AgentMemory:
         if self._file is None:
             await self._take((*self._entries, *new)[-most:])
             return
-        write = partial(self._file.add, new, most, self.name)
-        left, state = await asyncio.get_running_loop().run_in_executor(_threads(), write)
+        # Who has queued for as long as another process may be waited for does not wait for it once more.
+        write = partial(self._file.add, new, most, self.name, time.monotonic() + WAIT_SECONDS)
+        left, state = await _queues().run(self._file.path, write)
         await self._take(left[-MAX_ENTRIES:])
         self._state = state
 
@@ -161,8 +163,8 @@ class MemoryStorage(EmbeddedStorage):
 
 
 @cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(WRITING_THREADS, thread_name_prefix="write-memory")
+def _queues() -> FileQueues:
+    return FileQueues(WRITING_THREADS, "write-memory")
 
 
 def written(text: str) -> str:

@@ -119,15 +119,19 @@ class MemoryFile:
             raise _wrong(name, f"its file cannot be read: {error.strerror or 'no file'}") from None
         return _entries(contents.data, name)
 
-    def add(self, new: Sequence[MemoryEntry], most: int, name: str) -> tuple[tuple[MemoryEntry, ...], FileState]:
+    def add(
+        self, new: Sequence[MemoryEntry], most: int, name: str, deadline: float | None = None
+    ) -> tuple[tuple[MemoryEntry, ...], FileState]:
         """Append entries, and let the oldest go until there are no more than so many. Texts that are there already are
         not written again. Gives all that are there then, and the state of the file, while nobody else wrote.
+
+        `deadline`: until when another process is waited for, by the monotonic clock; else `WAIT_SECONDS` from now.
 
         Raises:
             EmbeddingError: it is no memory, or cannot be written.
         """
         try:
-            fd = self._locked(name)
+            fd = self._locked(name, time.monotonic() + WAIT_SECONDS if deadline is None else deadline)
             try:
                 return self._added(fd, new, most, name)
             finally:
@@ -135,8 +139,7 @@ class MemoryFile:
         except OSError as error:
             raise _wrong(name, f"its file cannot be written: {error.strerror or 'no file'}") from None
 
-    def _locked(self, name: str) -> int:
-        deadline = time.monotonic() + WAIT_SECONDS
+    def _locked(self, name: str, deadline: float) -> int:
         while True:
             fd = self._opened(name)
             try:
