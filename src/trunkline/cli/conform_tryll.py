@@ -99,6 +99,8 @@ def _target(
         raise click.UsageError(
             f"The address of a server is `HOST:PORT`, `ws://HOST:PORT` or `wss://HOST:PORT`, not `{address}`."
         ) from None
+    if tls_ca is not None and where.scheme == "ws":
+        raise click.UsageError(f"`--tls-ca` goes with `HOST:PORT` or `wss://`: there is no TLS at `{where}`.")
     if not yes and not is_loopback(where.host):
         raise click.UsageError(f"{_HOSTILE.format(host=where.host)} Add `--yes` if that is all right there.")
     engine = InferenceEngine.LLAMA_CPP if model else InferenceEngine.MOCK

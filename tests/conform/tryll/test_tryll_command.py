@@ -96,6 +96,11 @@ def test_a_server_is_certified_over_tls_too(tmp_path: Path) -> None:
     assert conform(tcp, "--tls-ca", str(certificate.with_suffix(".key"))).exit_code == 2
 
 
+def test_a_certificate_for_an_address_without_tls_is_wrong_usage(tmp_path: Path) -> None:
+    done = conform("ws://127.0.0.1:1", "--tls-ca", str(own_certificate(tmp_path)))
+    assert (done.exit_code, "goes with `HOST:PORT` or `wss://`" in done.output) == (2, True), done.output
+
+
 @pytest.mark.long
 def test_the_whole_kit_passes_over_websockets(tmp_path: Path) -> None:
     with beside(over_websocket(tmp_path)) as address:
