@@ -88,8 +88,9 @@ def test_a_bundle_that_cannot_be_written_is_told_by_the_name_that_it_was_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
-    result = CliRunner().invoke(tryll.command, ["bundle", str(tmp_path / "file/bundle")])
-    assert f"The bundle `{tmp_path}/file/bundle` cannot be made: Not a directory." in result.output
+    for name in ("file/bundle", "file/in/it/bundle"):
+        result = CliRunner().invoke(tryll.command, ["bundle", str(tmp_path / name)])
+        assert f"The bundle `{tmp_path}/{name}` cannot be made: Not a directory." in result.output
 
     def full(plan: object, root: str, report: object) -> dict[str, object]:
         said = f"[Errno 28] No space left on device: '{root}/lib/one'"

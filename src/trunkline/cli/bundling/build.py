@@ -88,13 +88,15 @@ def build(plan: BundlePlan, place: str, report: Report, *, force: bool = False) 
 
 
 def _unwritten(error: OSError, root: str) -> str:
-    """What the system says of a file in the folder that is being made, whose name nobody knows; else nothing."""
+    """What the system says of a file in the folder that is being made, whose name nobody knows, or of a folder that
+    this one is to be in; else nothing."""
     if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
         # Of many files: where each is, where it should be, and what the system says, with its number and the name.
         _, there, told = error.args[0][0]
         return str(told).rpartition("] ")[2].partition(": ")[0] if str(there).startswith(root) else ""
-    places = (error.filename, error.filename2)
-    return (error.strerror or "") if any(str(each).startswith(root) for each in places) else ""
+    places = [each for each in (error.filename, error.filename2) if isinstance(each, str) and each]
+    is_there = any(each.startswith(root) or root.startswith(os.path.join(each, "")) for each in places)
+    return (error.strerror or "") if is_there else ""
 
 
 def check_place(place: str, *, force: bool) -> None:
