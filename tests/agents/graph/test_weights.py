@@ -219,6 +219,21 @@ async def test_what_nobody_has_cannot_be_downloaded(hub: Hub, tmp_path: Path) ->
 @pytest.mark.parametrize("variant", [{"path": "gone.gguf"}, {"local_path": "gone.gguf", "files": []}])
 async def test_a_model_whose_file_is_missing_says_which_and_what_to_do(tmp_path: Path, variant: dict[str, Any]) -> None:
     pool = listing(tmp_path, huggingface_repo="", **variant)
-    told = f"The model `w` is not here: there is no file `{tmp_path}/gone.gguf`. Put it there, or name another"
+    told = "The model `w` is not here: there is no file `gone.gguf`, whose whole path is in the log. Put it there, or"
     for error, code in ((await refusal(pool.download("w")), 6002), (await refusal(pool.ensure("w", REAL)), 6006)):
         assert (error.code, error.message.startswith(told)) == (code, True), error.message
+
+
+@pytest.mark.parametrize(
+    ("place", "told"), [("in/gone.gguf", "in/gone.gguf"), ("{0}/elsewhere/gone.gguf", "gone.gguf")]
+)
+async def test_a_client_hears_no_path_of_the_server_and_its_log_has_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, place: str, told: str
+) -> None:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    place = place.format(tmp_path)
+    pool = listing(folder, huggingface_repo="", local_path=place, files=[])
+    error = await refusal(pool.download("w"))
+    assert (f"there is no file `{told}`" in error.message, str(tmp_path) in error.message) == (True, False)
+    assert f"`{folder / place}`" in caplog.text

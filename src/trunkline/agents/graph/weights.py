@@ -7,6 +7,7 @@ it, by another server or an earlier version, as far as `downloads.json` there li
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,8 @@ from trunkline.core.faults import DownloadActive, DownloadFailed, Fault, ModelEr
 from trunkline.core.graph.ordinals import ModelStatus
 from trunkline.models import catalog, fetch
 from trunkline.models.catalog_entry import OPENAI, CatalogEntry
+
+logger = logging.getLogger(__name__)
 
 #: Called with the bytes that are there, and the bytes that there will be.
 Progress = Callable[[int, int], None]
@@ -29,7 +32,7 @@ class Weights:
     """The files of all models of a server. `folder`: the models folder, if there is one."""
 
     def __init__(self, folder: str | None) -> None:
-        # Clients are told it, and know nothing of the folder that the server was started in.
+        # The log tells it to those who do not know the folder that the server was started in.
         self.folder = os.path.abspath(folder or os.devnull)
         self._listed = _listed(os.path.join(self.folder, LEDGER))
 
@@ -70,6 +73,11 @@ class Weights:
         path = os.path.join(self.folder, entry.local_path)
         return os.path.join(path, entry.files[0].name) if entry.files and os.path.isdir(path) else path
 
+    def _shown(self, path: str) -> str:
+        """A path for clients, who may know the models folder from inside, and nothing else of this machine."""
+        relative = os.path.relpath(path, self.folder)
+        return os.path.basename(path) if relative.startswith(os.pardir) else relative
+
     def _legacy(self, entry: CatalogEntry) -> str | None:
         path = os.path.join(self.folder, entry.path)
         return path if entry.path and os.path.isfile(path) else None
@@ -100,9 +108,10 @@ class Weights:
         has_source = entry.files and (entry.origin or entry.files[0].parts)
         if not has_source and (entry.local_path or entry.path):
             place = self._place(entry) if entry.local_path else os.path.join(self.folder, entry.path)
+            logger.warning("the model `%s` is not here: there is no file `%s`", entry.name, place)
             raise ModelError(
-                f"The model `{entry.name}` is not here: there is no file `{place}`. Put it there, or name another in "
-                "`models.json`."
+                f"The model `{entry.name}` is not here: there is no file `{self._shown(place)}`, whose whole path is "
+                "in the log. Put it there, or name another in `models.json`."
             )
         if not has_source:
             raise ModelError(f"The model `{entry.name}` has no source to download it from.")
