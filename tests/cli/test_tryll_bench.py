@@ -21,6 +21,7 @@ from trunkline.cli import tryll, tryll_bench
 from trunkline.cli.tryll_bench import FEW_TURNS, _Bench, _why
 from trunkline.cli.tryll_load import LoadPlan, Round, RoundSoFar
 from trunkline.wires.tryll.drive.address import ServerAddress
+from trunkline.wires.tryll.drive.managed import ManagedServer
 from trunkline.wires.tryll.errors import TryllError
 
 BENCH = (sys.executable, "-m", "trunkline", "tryll", "bench", "--model", "mock")
@@ -160,6 +161,23 @@ def test_what_is_said_of_no_turns_helps_whoever_reads_it() -> None:
     told = _why([failed], lambda: "ERROR \x1b[2J\nout of memory", stopped=False)
     assert told.endswith("No\\nmemory.\nThe last words of the server:\nERROR \\x1b[2J\nout of memory")
     assert _why([failed], lambda: "", stopped=True).endswith("No\\nmemory.")
+
+
+@pytest.mark.process
+def test_the_last_words_of_its_own_server_are_told_when_all_turns_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: object) -> Round:
+        return Round(1, 1.0, 0, 2, 0, 0, 0, "[4001] No luck.")
+
+    monkeypatch.setenv("TRUNKLINE_HOME", str(tmp_path))
+    monkeypatch.setattr(tryll_bench, "play", fails)
+    monkeypatch.setattr(ManagedServer, "last_words", lambda _: "out of memory")
+    done = CliRunner().invoke(tryll.command, ["bench", "--model", "mock"])
+    told = (
+        "No turn was completed, and 2 failed, the last one with: [4001] No luck.\nThe last words of the server:\nout of"
+    )
+    assert (done.exit_code, told in done.output) == (1, True), done.output
 
 
 @pytest.mark.virtual_time
