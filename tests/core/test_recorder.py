@@ -7,8 +7,18 @@ from collections.abc import Sequence
 
 from tests.support.fake_agent import FakeAgent
 from trunkline.core.approvals import Policy
-from trunkline.core.events import Envelope, Event, ToolJudged, ToolRequested, ToolStarted, TurnEnded, UserMessage
-from trunkline.core.log import MemoryLog
+from trunkline.core.events import (
+    Envelope,
+    Event,
+    Journaled,
+    TextDelta,
+    ToolJudged,
+    ToolRequested,
+    ToolStarted,
+    TurnEnded,
+    UserMessage,
+)
+from trunkline.core.log import LogLost, MemoryLog
 from trunkline.core.recorder import Recorder
 from trunkline.core.session import Session
 
@@ -64,3 +74,32 @@ async def test_what_is_held_behind_the_end_of_a_turn_is_shown_to_nobody_else_eit
     await recorder.shown()
     assert curious.shown == [ToolJudged, TurnEnded, ToolJudged]
     assert other.shown == [TurnEnded]
+
+
+class OthersLog(MemoryLog):
+    """One whose records are shown only when they are kept, and that is another's from the second time on."""
+
+    shows_kept = True
+
+    def __init__(self, session: str) -> None:
+        super().__init__(session)
+        self.synced = 0
+
+    async def sync(self) -> None:
+        self.synced += 1
+        if self.synced > 1:
+            raise LogLost("It is another's.")
+
+
+async def test_what_is_not_kept_has_no_number_when_the_session_is_anothers() -> None:
+    recorder = Recorder(OthersLog("s1"), None, lambda: 0.0, None)
+    recorder.emit(1, TextDelta("kept "))
+    await recorder.shown()
+    assert recorder.shown_seq == 1
+    for event in (Journaled({}), TextDelta("lost ")):
+        recorder.emit(1, event)
+        # Not even what nobody is shown: whoever goes on with the session counts from what is kept.
+        assert recorder.shown_seq == 1
+    await recorder.shown()
+    assert recorder.is_lost
+    assert (recorder.seq, recorder.shown_seq) == (1, 1)

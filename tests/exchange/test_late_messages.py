@@ -10,7 +10,9 @@ from tests.support.exchange_world import CommandedAgent, World
 from tests.support.loop import until
 from trunkline.core.agent import Approve
 from trunkline.core.events import UserMessage
+from trunkline.core.faults import StoreUnavailable
 from trunkline.exchange import late_messages
+from trunkline.exchange.accepting import accept
 from trunkline.exchange.messages import QueuedMessage
 
 
@@ -137,6 +139,20 @@ async def test_what_the_new_owner_has_taken_in_is_accepted_whatever_becomes_of_t
         monkeypatch.setattr(messages, "take", moved)
         assert await life.say(live, "say late", "m1") == 7
         assert [each.message.id for each in await messages.waiting(live.id)] == ["m1"]
+
+
+async def test_what_another_node_may_still_forget_is_promised_by_none_that_closes_the_session(tmp_path: Path) -> None:
+    async with World(tmp_path, agent=CommandedAgent()).living() as life:
+        live, messages = await life.open(), life.switchboard.messages
+        late = UserMessage("say late", id="m1", sender="bob")
+        kept = await messages.take(live.id, late, live.session.shown)
+        await live.suspend()
+        with pytest.raises(StoreUnavailable) as refused:
+            await accept(messages, live, late, "queue")
+        assert refused.value.retryable
+        # Once it has its turn, nobody forgets it: whoever has the session next answers it.
+        assert await messages.placed(kept.number, 7)
+        assert await accept(messages, live, late, "queue") == 7
 
 
 async def test_a_session_that_is_busy_does_not_keep_the_others_waiting(

@@ -199,6 +199,9 @@ class Recorder:
     @property
     def shown_seq(self) -> int:
         """The number of the latest event that has been shown, or would have been."""
+        if self._shows_kept and self._first_end is not None:
+            # Also what nobody is shown is in the log only then, and somebody else may go on from there.
+            return self._first_end - 1
         return self._held[0].seq - 1 if self._held else self.seq
 
     def attach(self, sink: Sink) -> None:
@@ -330,6 +333,8 @@ class Recorder:
         """The session is another's: say nothing more of it."""
         was_lost, self.is_lost = self.is_lost, True
         self._frozen = True
+        # What was not kept never happened: its numbers are for what the new owner says.
+        self.seq = self.shown_seq
         self._held.clear()
         self._first_end = None
         self._all_shown.set()

@@ -56,8 +56,6 @@ class Session:
         self._redact = redact
         self._agent: Agent | None = None
         self._meter: Meter | None = None
-        self.withdrawn: Callable[[Sequence[UserMessage]], None] = lambda messages: None
-        """Called with messages that waited and are not answered, for somebody who has kept them."""
         self.stopped: Callable[[int, str], None] = lambda turn, by: None
         """Called with the turn in progress when somebody stops it, and who does."""
         self.deciding: Callable[[str, Decision], None] = lambda call_id, decision: None
@@ -324,8 +322,6 @@ class Session:
         if by and (ends or withdrawn):
             ids = tuple(message.id for message in withdrawn if message.id is not None)
             self._recorder.emit(self.turn if ends else 0, StopAsked(by, ids))
-        if withdrawn:
-            self.withdrawn(withdrawn)
         if by and ends:
             self.stopped(self.turn, by)
         self._performer.apply(self._turns.stop(only=turn))

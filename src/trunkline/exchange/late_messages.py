@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from trunkline.core.faults import Fault
+from trunkline.core.faults import Fault, StoreUnavailable
 from trunkline.core.session import Session
 from trunkline.core.turns import State
 from trunkline.exchange.approvals import ApprovalStore
@@ -68,14 +68,30 @@ async def take_in_now(messages: Messages, live: LiveSession) -> None:
         return
     # What has begun and ended since those rows were read is in the log now, whether or not a row says so.
     await session.settled()
+    if _leaves(session, late):
+        return
     items = session.read(min(each.seq for each in late), session.shown)
     begun = {message.id for _, message in await asyncio.to_thread(begun_in, list(items), late)}
     for each in late:
-        if each.message.id in begun or session.is_closing or session.status is State.CLOSED:
+        if each.message.id in begun:
             continue
+        if _leaves(session, late):
+            return
         # The row first: then whoever has kept it cannot forget it any more.
         if await messages.placed(each.number, session.latest + 1):
             session.submit(each.message)
+
+
+def _leaves(session: Session, late: Sequence[QueuedMessage]) -> bool:
+    """Whether a session leaves those to whoever has it next.
+
+    Raises:
+        StoreUnavailable: it does, and whoever has kept one may still forget it: nobody can be promised an answer.
+    """
+    leaves = session.is_closing or session.status is State.CLOSED
+    if leaves and any(each.turn is None for each in late):
+        raise StoreUnavailable("The session is being closed here.", retryable=True)
+    return leaves
 
 
 def _unknown(session: Session, waiting: Iterable[QueuedMessage]) -> list[QueuedMessage]:

@@ -114,7 +114,7 @@ class LiveSession:
         if session.turn:
             self._sender = self._now()[1]
         meter.keep, meter.now = self._rows.write, self._now
-        session.withdrawn, session.deciding = self._withdrawn, self._deciding
+        session.deciding = self._deciding
         if self._fold is not None:
             session.stopped = self._fold.stopped
         session.attach(self)
@@ -356,11 +356,6 @@ class LiveSession:
             self._behind()
         else:
             await self.meter.turn_ended(turn, usage, sender)
-
-    def _withdrawn(self, messages: Sequence[UserMessage]) -> None:
-        """They waited, and are not answered: not after a restart, either."""
-        ids = [message.id for message in messages if message.id is not None]
-        self._rows.write(lambda: self._messages.withdrawn(self.id, ids))
 
     def _deciding(self, call_id: str, decision: Decision) -> None:
         """The row gets the reason of a denial, and the wire."""

@@ -89,23 +89,13 @@ class Messages:
         return await self._database.write(write)
 
     async def placed(self, number: int, turn: int) -> bool:
-        """It will be answered in that turn; False: it was forgotten, begun or withdrawn meanwhile."""
+        """It will be answered in that turn; False: it was forgotten or has begun meanwhile."""
         sql = "UPDATE message SET turn = ? WHERE number = ? AND state = 'queued'"
         return await self._database.write(lambda tx: tx.execute(sql, (turn, number))) > 0
 
     async def began(self, session: str, turn: int, message: UserMessage) -> None:
         """A message is being answered: it is in the log."""
         await self._database.write(lambda tx: begun(tx, session, turn, message))
-
-    async def withdrawn(self, session: str, ids: Sequence[str]) -> None:
-        """They are not answered any more. Sending one again does not change that."""
-        sql = "UPDATE message SET state = 'begun', text = '' WHERE session = ? AND msg_id = ?"
-
-        def write(tx: Transaction) -> None:
-            for id in ids:
-                tx.execute(sql, (session, id))
-
-        await self._database.write(write)
 
     async def forget(self, number: int) -> bool:
         """It was not accepted after all: sending it again counts as the first time. False: its session has a turn for
@@ -149,7 +139,9 @@ def storable(message: UserMessage) -> UserMessage:
 
 def begun_in(items: Iterable[Envelope | Gap], queued: Sequence[QueuedMessage]) -> list[tuple[int, UserMessage]]:
     """Messages that were begun or withdrawn according to what is in the log, and whose rows do not say so, with their
-    turns: a process died between the two."""
+    turns. Of a withdrawal only the log knows before the message's place has come: a row that knew first would take away
+    a message whose session is another node's by then.
+    """
     wanted = {each.message.id: each for each in queued}
     found: list[tuple[int, UserMessage]] = []
     for item in items:

@@ -190,7 +190,14 @@ def _turns(history: History) -> Iterator[str]:  # noqa: C901  (one case per prom
     for session, view in history.clients.items():
         for id in view.accepted:
             if not begun[session, id] and (session, id) not in withdrawn:
-                yield f"lost message: {id} of session {session} was taken in, and has no turn"
+                told = ", ".join(_told(hearing) for hearing in history.hearings if hearing.mark == id)
+                yield f"lost message: {id} of session {session} was taken in, and has no turn; {told}"
+
+
+def _told(hearing: Hearing) -> str:
+    """On which wire a message was said, and to which nodes."""
+    nodes = ", ".join(f"{heard.node} ({'; '.join(heard.ends) or 'no end'})" for heard in hearing.heard)
+    return f"its {hearing.wire} client said it to {nodes or 'some node'}"
 
 
 def _views(history: History) -> Iterator[str]:

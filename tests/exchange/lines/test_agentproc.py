@@ -96,10 +96,11 @@ async def test_a_stop_leaves_others_their_turn_and_withdraws_the_message_of_the_
                 ]
                 await asyncio.sleep(0)
         await live.written()
-        assert await running.switchboard.messages.waiting("s") == []
         (row,) = await running.switchboard.approvals.found("pending")
         await live.decide(row, Approve(), "ana")
         await live.session.at_rest()
+        await live.written()
+        assert await running.switchboard.messages.waiting("s") == []
         outcomes = [event.outcome for event in _events(running, "s") if isinstance(event, TurnEnded)]
         assert outcomes == ["success", "cancelled"]
 

@@ -46,7 +46,6 @@ class FollowedSession(Session):
         self._capabilities = capabilities
         self._closed = False
         self._asked: set[asyncio.Task[Any]] = set()
-        self.withdrawn = lambda messages: None
 
     def take(self, events: Sequence[Envelope]) -> None:
         """More that has happened."""

@@ -7,6 +7,7 @@ was missed: then the end is for the session's watcher to see.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from contextlib import suppress
 from typing import Any
 
@@ -30,6 +31,8 @@ class ChatClient:
         self._node = ""
         self._turns: dict[int, Heard] = {}
         """The turns of this person's messages, as far as they are told on this connection."""
+        self._unanswered: deque[Hearing] = deque()
+        """The messages whose replies are still to come, in the order of both: a reply may come after the turn's end."""
         self._begun = self._in_progress = 0
         """How many turns had begun when this person came, and which one had not ended."""
 
@@ -49,6 +52,7 @@ class ChatClient:
         heard = hearing.connected(self._node)
         message = shapes.encode(UserMessage(hearing.text, id=hearing.id))
         self._link.send(shapes.encode(AttachedCommand("submit", message=message)))
+        self._unanswered.append(hearing)
         async with asyncio.timeout(TRY_SECONDS) as patience:
             while not heard.ends and (said := await self._link.line()) is not None:
                 if "event" in said:
@@ -56,6 +60,9 @@ class ChatClient:
                 elif "state" in said:
                     # Where the session is: at the beginning, and after events that were not read in time.
                     self._begun, self._in_progress = said["state"].get("turns", 0), said.get("turn", 0)
+                elif self._unanswered.popleft() is not hearing:
+                    # About an earlier message, whose end was told before.
+                    continue
                 elif said.get("error"):
                     raise AttachRefused(said["error"])
                 elif self._is_over(said.get("turn") or 0, hearing, heard):
@@ -92,6 +99,7 @@ class ChatClient:
             self._link.close()
         self._link = None
         self._turns = {}
+        self._unanswered.clear()
 
 
 def _key(kind: str, data: dict[str, Any]) -> Any:
