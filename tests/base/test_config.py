@@ -338,6 +338,16 @@ def test_a_workspace_may_only_narrow(
     assert any(f"not followed: `{path}`" in warning for warning in config.all_warnings()) == (narrowed != said)
 
 
+@pytest.mark.parametrize("kind", ["ask", "deny"])
+def test_nobody_is_told_that_rules_are_not_followed_which_join_those_of_the_user(files: Files, kind: str) -> None:
+    for name, rule in (("trunkline.toml", "Bash(a)"), (".aionrs.toml", "Bash(b)")):
+        (files.workspace / name).write_text(f'[permissions]\n{kind} = ["{rule}"]')
+    config = files.load()
+    assert sorted(config.narrowed(["Bash(c)"], "permissions", kind)) == ["Bash(a)", "Bash(b)", "Bash(c)"]
+    assert not config.all_warnings()
+    assert not list(config.not_followed())
+
+
 @pytest.mark.parametrize("name", ["trunkline.toml", ".aionrs.toml"])
 def test_a_file_with_thousands_of_keys_makes_no_long_warning(files: Files, name: str) -> None:
     (files.workspace / name).write_text("".join(f"[prices.m{number}]\ninput = 1\n" for number in range(5000)))

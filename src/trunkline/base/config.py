@@ -29,6 +29,7 @@ from typing import Any
 
 from trunkline.base import config_aionrs, paths
 from trunkline.base.config_file import ConfigFileError, TomlFile, dotted, read_toml
+from trunkline.base.config_narrowing import followed
 from trunkline.base.config_schema import SCHEMA, Keys, Schema, check, is_whole, kind_at
 from trunkline.base.config_trust import is_trusted, leaves, restrict
 from trunkline.base.nearest import UNKNOWN_KEY, suggestion
@@ -137,7 +138,7 @@ class Config:
             if theirs is None or kind is None or kind.narrows is None:
                 continue
             value = kind.narrows(value, theirs)
-            if value != theirs and path not in self.refused.setdefault(layer.file.path, []):
+            if not followed(theirs, value) and path not in self.refused.setdefault(layer.file.path, []):
                 self.refused[layer.file.path].append(path)
         return value
 

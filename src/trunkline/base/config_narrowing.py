@@ -1,7 +1,7 @@
 """How a project's file may change what the user has set: it may make it narrower, and nothing else.
 
 A `Narrowing` is given what is in force, or None where nobody has said anything, and what the project says. It gives
-what is in force then, which is never more than before. Where that is not what the project said, it was not followed.
+what is in force then, which is never more than before. `followed` says whether that holds all that the project said.
 """
 
 from __future__ import annotations
@@ -10,6 +10,13 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeAlias
 
 Narrowing: TypeAlias = Callable[[Any, Any], Any]
+
+
+def followed(theirs: Any, value: Any) -> bool:
+    """Whether what a project says is in force. A list may hold what others said, too."""
+    if isinstance(theirs, list) and isinstance(value, list):
+        return all(entry in value for entry in theirs)
+    return bool(theirs == value)
 
 
 def less(ours: int | None, theirs: int) -> int | None:
