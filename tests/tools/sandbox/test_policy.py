@@ -26,6 +26,10 @@ def git(*words: str, cwd: Path) -> None:
     subprocess.run(["git", *words], cwd=cwd, check=True, capture_output=True)
 
 
+def shell(command: str, cwd: Path) -> None:
+    subprocess.run(command, shell=True, cwd=cwd, check=True)
+
+
 @pytest.fixture
 def repository(workspace: Path) -> Path:
     git("init", "-q", cwd=workspace)
@@ -153,8 +157,65 @@ class TestGit:
         assert str(module / "config") in found.read
 
     def test_a_repository_with_links_for_hooks_is_not_written_to_at_all(self, repository: Path) -> None:
-        subprocess.run("rm -r .git/hooks; mkdir h; ln -s ../h .git/hooks", shell=True, cwd=repository, check=True)
-        assert walls(str(repository)).read == (str(repository / ".git"),)
+        shell("rm -r .git/hooks; mkdir h; ln -s ../h .git/hooks", cwd=repository)
+        assert walls(str(repository)).read == (str(repository / ".git"), str(repository / "h"))
+
+    @pytest.mark.parametrize(
+        ("prepare", "command"),
+        [
+            ("mv .git/config cfg; ln -s ../cfg .git/config", "echo x >> .git/config"),
+            ("rm -r .git/hooks; mkdir h; ln -s ../h .git/hooks", "echo x > h/pre-commit"),
+            ("mkdir s; touch s/pre; ln -s ../../s/pre .git/hooks/pre-commit", "echo x >> .git/hooks/pre-commit"),
+            ("mkdir h s; touch s/pre; ln -s ../s/pre h/; git config core.hooksPath h", "echo x >> s/pre"),
+            ("mv .git real; ln -s real .git; mv real/config cfg; ln -s ../cfg real/config", "echo x >> cfg"),
+        ],
+    )
+    async def test_what_links_for_hooks_and_configuration_lead_to_stays(
+        self, run: Run, repository: Path, prepare: str, command: str
+    ) -> None:
+        shell(prepare, cwd=repository)
+        output = await run(command)
+        assert output.status == "error"
+        assert "The sandbox was why" in output.text
+
+    async def test_a_file_that_an_included_one_includes_stays(self, run: Run, repository: Path) -> None:
+        (repository / "one.cfg").write_text("[include]\n\tpath = two.cfg\n\tpath = one.cfg\n")
+        (repository / "two.cfg").write_text("[core]\n\thooksPath = h\n")
+        (repository / "h").mkdir()
+        git("config", "include.path", "../one.cfg", cwd=repository)
+        for command in ("echo x >> two.cfg", "echo x > h/pre-commit"):
+            assert (await run(command)).status == "error", command
+
+    def test_nothing_can_be_written_where_more_files_are_included_than_are_read(
+        self, repository: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(policy, "MOST_INCLUDED", 3)
+        (repository / ".git/config").write_text("".join(f"[include]\npath = {number}\n" for number in range(3)))
+        assert not walls(str(repository)).whole
+        (repository / ".git/config").write_text("".join(f"[include]\npath = {number}\n" for number in range(9)))
+        assert walls(str(repository)).whole
+
+    async def test_a_repository_that_a_file_names_is_walled_too(self, run: Run, workspace: Path) -> None:
+        (workspace / "kept").mkdir()
+        git("init", "-q", "--separate-git-dir", "kept/one", "a", cwd=workspace)
+        for command in ("echo x >> kept/one/config", "echo x > kept/one/hooks/pre-commit", "mv kept away"):
+            assert (await run(command)).status == "error", command
+        assert (await run(f"cd a && touch f && git add f && git {WHO} commit -qm one")).status == "success"
+
+    async def test_hooks_stay_in_all_worktrees_if_each_has_its_own(self, run: Run, workspace: Path) -> None:
+        git("init", "-q", "main", cwd=workspace)
+        git(*WHO.split(), "commit", "-q", "--allow-empty", "-m", "one", cwd=workspace / "main")
+        git("worktree", "add", "-q", "../other", cwd=workspace / "main")
+        git("config", "core.hooksPath", "h", cwd=workspace / "main")
+        for place in ("main", "other"):
+            (workspace / place / "h").mkdir()
+        for place in ("main", "other"):
+            assert (await run(f"echo x > {place}/h/pre-commit")).status == "error", place
+
+    def test_a_repository_outside_that_a_file_names_gets_nothing(self, workspace: Path, tmp_path: Path) -> None:
+        git("init", "-q", "--separate-git-dir", str(tmp_path / "kept"), ".", cwd=workspace)
+        found = walls(str(workspace))
+        assert (found.read, found.make, found.point) == ((str(workspace / ".git"),), (), ())
 
     def test_repositories_are_looked_for_the_nearest_first(self, workspace: Path) -> None:
         for place in ("one", "a/two", "a/b/c/d/e/three", "node_modules/four", "a/b/.git/objects/five"):

@@ -39,9 +39,12 @@ MOST_PARTS = 200
 MOST_WALLS = 5_000
 #: As many links lead from one to the next, as for the kernel.
 MOST_LINKS = 40
+#: Files that configurations include which are read before every command. With more, nothing in the workspace can be
+#: written.
+MOST_INCLUDED = 200
 
 #: Of a git directory: what names programs.
-_CONFIG, _HOOKS, _WORKTREE_CONFIG, _COMMON = "config", "hooks", "config.worktree", "commondir"
+_CONFIG, _HOOKS, _WORKTREE_CONFIG, _COMMON = _NAMING = ("config", "hooks", "config.worktree", "commondir")
 #: Other systems' directories, and what in them names programs. The rest of them changes with every commit.
 _OTHERS = {".hg": ("hgrc",), ".jj": ("repo/config.toml",), ".svn": ()}
 #: What others have installed: thousands of directories, and nobody's repository.
@@ -49,7 +52,9 @@ _NOT_LOOKED_INTO = frozenset({".git", "node_modules"})
 #: What a configuration names that counts like a part of itself: other files of it, and where the hooks are.
 _NAMED = re.compile(r'\b(hookspath|path)[ \t]*=[ \t]*(?:"([^"\n]+)"|([^"#;\n]+))', re.IGNORECASE)
 #: A repository whose files are elsewhere, says its configuration.
-_WORK_TREE = re.compile(r"^[ \t]*(?:\[core\][ \t]*)?worktree[ \t]*=", re.IGNORECASE | re.MULTILINE)
+_WORK_TREE = re.compile(r"^[ \t]*(?:\[core\][ \t]*)?worktree[ \t]*=[ \t]*\"?([^\"\n]*)", re.IGNORECASE | re.MULTILINE)
+#: What a `.git` that is a file says.
+_GIT_FILE = re.compile(r"\Agitdir:[ \t]*([^\r\n]+)")
 #: What makes programs run when somebody logs in, or types a name, where the workspace is or holds a home.
 _AT_HOME = frozenset({".config", ".local", ".pam_environment", ".xprofile", ".xinitrc", ".xsession", "bin"})
 #: Names on the guarded list that are everybody's at the top of a workspace.
@@ -98,7 +103,7 @@ def walls(workspace: str, nested: Iterable[str] = (), ours: Iterable[str] = (), 
     found = _Found(workspace)
     found.top(reserved)
     if _is_git_directory(workspace):
-        found.git_parts(workspace)
+        found.git_parts(workspace, workspace)
     for git in dict.fromkeys((*nested, *nested_repositories(workspace, NESTED_NEAR))):
         if os.path.lexists(git):
             found.git(git)
@@ -112,7 +117,8 @@ class _Found:
 
     def __init__(self, workspace: str) -> None:
         self._workspace = workspace
-        self._parts = 0
+        self._parts: set[str] = set()
+        self._included: set[tuple[str, str]] = set()
         # In the order in which they were found.
         self._keep: dict[str, None] = {}
         self._read: dict[str, None] = {}
@@ -123,7 +129,7 @@ class _Found:
         """All of it, the outermost first: what lies in something that may only be read needs no wall of its own."""
         keep = sorted(path for path in self._keep if not self._is_covered(path) and path not in self._read)
         read = sorted(path for path in self._read if not self._is_covered(path))
-        if len(keep) + len(read) > MOST_WALLS:
+        if len(keep) + len(read) > MOST_WALLS or len(self._included) > MOST_INCLUDED:
             return Walls(read=(self._workspace,), whole=True)
         return Walls(tuple(keep), tuple(read), tuple(self._make), tuple(self._point))
 
@@ -175,35 +181,58 @@ class _Found:
 
     def git(self, path: str) -> None:
         """A `.git`."""
-        if os.path.islink(path) or not _is_git_directory(path) or _has_links(path):
-            # A file that names the directory, or something odd: nothing of it changes.
-            self.reads(path)
-        elif _WORK_TREE.search(_text(os.path.join(path, _CONFIG))):
-            # One that says so itself would not be heard beside a `commondir`.
-            self.reads(path)
-        else:
-            self.git_parts(path)
+        config = _text(os.path.join(path, _CONFIG))
+        odd = os.path.islink(path) or not _is_git_directory(path) or _has_links(path)
+        # One that says itself where its files are would not be heard beside a `commondir`.
+        if not odd and not _WORK_TREE.search(config):
+            self.git_parts(path, os.path.dirname(path))
+            return
+        # A file that names the directory, or something odd: nothing of it changes, nor of what its links lead to.
+        self.reads(path)
+        for name in _NAMING:
+            self.reads(os.path.join(path, name))
+        self._links_in(os.path.join(path, _HOOKS))
+        self._named(config, path, os.path.dirname(path))
+        if named := _GIT_FILE.match(_text(path)):
+            self._elsewhere(os.path.join(os.path.dirname(path), named[1].strip()), os.path.dirname(path))
 
-    def git_parts(self, git: str) -> None:
-        """A git directory, its modules and its worktrees."""
+    def _elsewhere(self, git: str, top: str) -> None:
+        """The git directory that a file names, or, if that is a worktree's, the one which it belongs to."""
+        if not _is_git_directory(git):
+            git = os.path.join(git, _text(os.path.join(git, _COMMON)).strip())
+        git = os.path.realpath(git)
+        if not _is_git_directory(git) or not _is_below(git, self._workspace):
+            return
+        if _has_links(git):
+            self.git(git)
+        else:
+            # Each worktree has hooks of its own where their place is said from its top.
+            self.git_parts(git, top)
+
+    def git_parts(self, git: str, top: str = "") -> None:
+        """A git directory, its modules and its worktrees. `top`: where its files are, if its configuration does not say
+        so."""
+        config = os.path.join(git, _CONFIG)
+        said = _text(config)
+        top = top or _work_tree(said, git)
+        self._named(said, git, top)
+        if git in self._parts:
+            return
         worktrees = _entries(os.path.join(git, "worktrees"))
-        self._parts += 1 + len(worktrees)
-        if self._parts > MOST_PARTS:
+        self._parts.update((git, *(worktree.path for worktree in worktrees)))
+        if len(self._parts) > MOST_PARTS:
             self.reads(git)
             return
         self.keeps(git)
-        config = os.path.join(git, _CONFIG)
-        said = _text(config)
         per_worktree = "worktreeconfig" in said.lower()
         self.stays(config)
-        self.stays(os.path.join(git, _HOOKS), directory=True)
+        self._hooks(os.path.join(git, _HOOKS))
         common = os.path.join(git, _COMMON)
         if not os.path.lexists(common) or _text(common) == SAYS.decode():
             # (Somebody was killed who should have removed it, or still works here.)
             self._point[common] = None
         self._read[common] = None
-        self._named(said, git)
-        self._worktree_config(git, make=per_worktree)
+        self._worktree_config(git, top, make=per_worktree)
         for module in _modules(os.path.join(git, "modules")):
             if _is_git_directory(module):
                 self.git_parts(module)
@@ -212,20 +241,38 @@ class _Found:
         for worktree in worktrees:
             for name in (_COMMON, "gitdir"):
                 self.reads(os.path.join(worktree.path, name))
-            self._worktree_config(worktree.path, make=per_worktree)
+            self._worktree_config(worktree.path, top, make=per_worktree)
 
-    def _worktree_config(self, place: str, *, make: bool) -> None:
+    def _hooks(self, place: str) -> None:
+        """A directory of hooks."""
+        self.stays(place, directory=True)
+        self._links_in(place)
+
+    def _links_in(self, place: str) -> None:
+        """What the links in a directory lead to."""
+        for entry in _entries(place):
+            if entry.is_symlink():
+                self.reads(entry.path)
+
+    def _worktree_config(self, place: str, top: str, *, make: bool) -> None:
         path = os.path.join(place, _WORKTREE_CONFIG)
-        self._named(_text(path), place)
+        self._named(_text(path), place, top)
         # Where git would read it, a command would make it.
         (self.stays if make else self.reads)(path)
 
-    def _named(self, config: str, git: str) -> None:
-        """What a configuration names: hooks from the top of what git works on, files from where it lies itself."""
+    def _named(self, config: str, place: str, top: str) -> None:
+        """What a configuration names: hooks from the top of what git works on, files from where it lies itself, and
+        what these name."""
         for key, quoted, plain in _NAMED.findall(config):
-            is_file = key.lower() == "path"
-            start = git if is_file else os.path.dirname(git)
-            self.stays(os.path.join(start, os.path.expanduser(quoted or plain.strip())), directory=not is_file)
+            named = os.path.expanduser(quoted or plain.strip())
+            if key.lower() != "path":
+                self._hooks(os.path.join(top, named))
+                continue
+            file = os.path.join(place, named)
+            self.stays(file)
+            if (file, top) not in self._included and len(self._included) <= MOST_INCLUDED:
+                self._included.add((file, top))
+                self._named(_text(file), os.path.dirname(file), top)
 
     def _way(self, path: str) -> tuple[list[str], str, list[str]]:
         """The directories below the workspace that lead to a path, where it ends, if that is there and below, and what
@@ -278,9 +325,15 @@ def _text(config: str) -> str:
         return ""
 
 
+def _work_tree(config: str, git: str) -> str:
+    """Where the files of a repository are."""
+    said = _WORK_TREE.search(config)
+    return os.path.join(git, said[1].strip()) if said else os.path.dirname(git)
+
+
 def _has_links(git: str) -> bool:
     """A link cannot be kept in its place, and what it names could be named by another."""
-    return any(os.path.islink(os.path.join(git, name)) for name in (_CONFIG, _HOOKS, _WORKTREE_CONFIG, _COMMON))
+    return any(os.path.islink(os.path.join(git, name)) for name in _NAMING)
 
 
 def _is_git_directory(path: str) -> bool:
