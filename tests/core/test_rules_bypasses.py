@@ -220,6 +220,19 @@ def test_a_text_in_which_the_words_of_a_rule_stand_is_asked_about(command: str) 
     assert denies("rm:*", command) == "ask"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git -c alias.p=push p", "git -c alias.p='push --force' p", "git -C x -c ALIAS.p=push p origin",
+        "git config alias.p push", "git config --global --add alias.p 'push --force'", "git config set alias.p push",
+        "git -c alias.p='!git push' p", "env git -c alias.p=push p",
+    ],
+)  # fmt: skip
+def test_another_name_in_git_is_what_it_stands_for(command: str) -> None:
+    assert denies("git push:*", command) == "deny"
+    assert denies("git fetch:*", command) == "allow"
+
+
 @pytest.mark.parametrize("command", ["own-wrapper git push", "a b /usr/bin/git -C x push", "mytool 'git push'"])
 def test_so_are_several_words_of_a_rule_among_others(command: str) -> None:
     assert denies("git push:*", command) == "ask"

@@ -109,6 +109,8 @@ _INLINE = re.compile(r"-\w*[ceEr]|--?(?:eval|print|exec|command|run)\b|-p")
 _READING = frozenset(("xargs", "gxargs"))
 #: The option of `env` whose value is a line that it reads in its own way; long ones may be abbreviated.
 _SPLITS = re.compile(r"-[a-zA-Z0-9]*S|--s")
+#: Another name for a command of git, with what it stands for, or in front of that.
+_ALIAS = re.compile(r"alias\.[^=\s]+(?:=(.*))?", re.IGNORECASE | re.DOTALL)
 _GIT = frozenset(("run", "foreach", "-x", "--exec", "--exec-path"))
 #: What makes a word look like a command of several.
 _SEVERAL = re.compile(r"[\s;&|`$(]")
@@ -284,8 +286,19 @@ def _in_options(command: SimpleCommand) -> Iterator[SimpleCommand]:
     # Nearly everything that git can be told by `-c` is a program for something.
     told = (following for text, following in pairwise(texts) if text == "-c" and program_of(command) == "git")
     configured = (each.partition("=")[2] for each in told)
-    for each in islice(filter(None, chain(_behind_letters(command), configured, values, behind)), MOST_INNER):
+    found_in = chain(_behind_letters(command), _aliased(command, texts), configured, values, behind)
+    for each in islice(filter(None, found_in), MOST_INNER):
         yield from _inside(each).commands[:MOST_INNER]
+
+
+def _aliased(command: SimpleCommand, texts: Sequence[str]) -> Iterator[str]:
+    """What another name in git stands for: `git -c alias.p=push p`, `git config alias.p push`."""
+    if program_of(command) != "git":
+        return
+    for text, following in pairwise((*texts, "")):
+        if found := _ALIAS.fullmatch(text):
+            meaning = following if found[1] is None else found[1]
+            yield meaning[1:] if meaning.startswith("!") else f"git {meaning}"
 
 
 def _behind_letters(command: SimpleCommand) -> Iterator[str]:
