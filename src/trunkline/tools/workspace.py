@@ -27,7 +27,7 @@ class Workspace:
         self.root = os.path.abspath(os.fspath(root))
         self._real_root = os.path.realpath(self.root)
         self.readable: tuple[str, ...] = ()
-        """Folders elsewhere in which reading does not count as outside: those of skills. Links are resolved."""
+        """Folders that may be read, wherever they are: those of skills. Links are resolved."""
         self.kept: str = ""
         """The agent's own folder elsewhere, its memory: neither reading nor writing there counts as outside."""
         self.clean: Callable[[str], str] = str
@@ -50,10 +50,12 @@ class Workspace:
 
     def reads_outside(self, path: str) -> bool:
         """Whether reading the file or the folder counts as outside. A link that leads out of a folder does."""
-        if not self.outside(path) or self.keeps(path):
-            return False
-        place = self.place(path)
-        return not any(is_within(place, folder) for folder in self.readable)
+        return self.outside(path) and not self.keeps(path) and not self.is_lent(path)
+
+    def is_lent(self, path: str) -> bool:
+        """Whether the path leads into one of the folders that may be read wherever they are."""
+        place = self.place(path) if self.readable else ""
+        return any(is_within(place, folder) for folder in self.readable)
 
     def keeps(self, path: str) -> bool:
         """Whether the path leads into the agent's own folder."""

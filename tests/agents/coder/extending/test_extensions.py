@@ -17,6 +17,7 @@ from trunkline.agents.coder.commands import LISTED_CHARS, MOST_LISTED
 from trunkline.agents.coder.extending import memory
 from trunkline.agents.coder.extending.skills import LIST_CHARS
 from trunkline.core.agent import Deny
+from trunkline.core.approvals import Policy
 from trunkline.core.events import ToolFinished, ToolRequested
 from trunkline.core.faults import ConfigError, Mistyped
 from trunkline.models.messages import Text, ToolResultBlock
@@ -161,6 +162,18 @@ async def test_only_reading_is_unasked_there_and_not_through_links_that_lead_out
         async with talking(workspace, calls(use), words("ok")) as talk:
             await talk.say("Go.", lambda request: Deny("no"))
             assert requests(talk)[use.name].outside
+            assert not requests(talk)[use.name].asking
+
+
+async def test_a_file_beside_a_skill_is_read_unasked_also_where_reading_is_asked_about(workspace: Path) -> None:
+    folder = skill(workspace / ".claude/skills/release")
+    (folder / "more.md").write_text("the details\n")
+    (workspace / "notes.md").write_text("notes\n")
+    uses = (call("Read", file_path=str(folder / "more.md")), call("Read", file_path="notes.md"))
+    for use, verdict in zip(uses, ("allow", "ask"), strict=True):
+        async with talking(workspace, calls(use), words("ok")) as talk:
+            await talk.say("Look.")
+            assert Policy(allow=()).judge(requests(talk)["Read"]).verdict == verdict
 
 
 async def test_a_folder_that_holds_the_home_or_the_workspace_does_not_open_it(

@@ -22,6 +22,7 @@ from trunkline.base.redact import Redactor
 from trunkline.core.events import ToolRequested
 from trunkline.core.faults import ConfigError
 from trunkline.core.rules import first_match
+from trunkline.tools.read import Read
 from trunkline.tools.skill import SkillTool
 from trunkline.tools.threads import in_thread
 from trunkline.tools.workspace import Workspace
@@ -213,5 +214,8 @@ class Extensions:
         self._allowed.clear()
 
     def allows(self, request: ToolRequested) -> bool:
-        """Whether a skill or a command that this turn has called says that nobody needs to be asked about a call."""
+        """Whether nobody needs to be asked about a call: a skill or a command that this turn has called says so, or it
+        reads a file beside a skill."""
+        if request.name == Read.name and self._workspace.is_lent(str(request.args.get("file_path", ""))):
+            return True
         return bool(self._allowed) and first_match("allow", self._allowed, request, self._workspace.root) is not None
