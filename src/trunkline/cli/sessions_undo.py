@@ -54,8 +54,9 @@ def undo(info: SessionInfo, place: str | None, turns: int, *, as_json: bool) -> 
                 {
                     "session": info.id,
                     "turns": outcome.turns,
-                    "restored": [telling.shown_path(path) for path in outcome.restored],
-                    "left": [{"path": telling.shown_path(left.path), "why": left.why} for left in outcome.left],
+                    # As they are: what is shown to people for a name may be that of another file.
+                    "restored": list(outcome.restored),
+                    "left": [{"path": left.path, "why": left.why} for left in outcome.left],
                     "uncovered": list(outcome.uncovered),
                 }
             )

@@ -84,6 +84,20 @@ def test_the_last_turns_are_undone_when_the_agent_is_gone(work: Path) -> None:
     assert "nothing to undo" in undo().stdout
 
 
+def test_programs_get_names_as_they_are_and_people_in_one_line(work: Path) -> None:
+    names = ["a\nb", "c\td", os.fsdecode(b"e\xff")]
+    steps = (calls(("Bash", {"command": r"touch $'a\nb' $'c\td' $'e\xff'"})), says("Made."))
+    with serving(*steps, *steps) as stub, Coder(stub, work, "--session-id", SESSION) as agent:
+        agent.ask("Make them.")
+        done = undo("--json")
+        assert json.loads(done.stdout)["restored"] == names
+        agent.ask("Again.", "m2")
+        agent.end()
+    (work / names[0]).write_text("theirs\n")
+    done = undo("--json")
+    assert (done.exit_code, json.loads(done.stdout)["left"][0]["path"]) == (1, names[0])
+
+
 def test_it_is_said_that_fewer_turns_were_undone_and_that_a_command_ran_on(work: Path) -> None:
     behind = "until [ -e go ]; do sleep 0.02; done; echo later > app.py; touch done"
     steps = (calls(("Bash", {"command": behind, "run_in_background": True})), says("It runs."))
