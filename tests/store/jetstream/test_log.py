@@ -49,7 +49,7 @@ async def owned(stream: SessionStream, session: str, node: str = "a") -> Session
 
 async def read(stream: SessionStream, session: str) -> list[Envelope]:
     last = (await stream.last(stream.both_subjects(session)))[0]
-    return [each async for events in read_until(stream, session, last) for each in events]
+    return [each async for batch in read_until(stream, session, last) for each in batch.events]
 
 
 def event(session: str, seq: int, text: str = "word ") -> Envelope:

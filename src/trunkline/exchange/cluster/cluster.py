@@ -218,33 +218,35 @@ class Cluster:
         owner = self.owned[row.id]
         # Also what we have written ourselves since we own it: it may have slept.
         last, _ = await self.stream.last(self.stream.both_subjects(row.id))
-        file = await self._copied(store, row, max(last, owner.fence))
+        file, _ = await self._copied(store, row, max(last, owner.fence))
         is_new = not int(file.restore().seq)
         return StreamedLog(file, self.stream, owner, lambda: self.nodes.is_held), is_new
 
     async def replica(self, store: FileStore, row: SessionRow) -> tuple[FileLog, int]:
-        """What has happened in a session so far, on this machine, and the number of its last message.
+        """What has happened in a session so far, on this machine, and the number of the message after which the rest
+        comes.
 
         Raises:
             StreamGone, StreamRefused: it cannot be read now.
         """
         last, _ = await self.stream.last(self.stream.both_subjects(row.id))
-        return await self._copied(store, row, last), last
+        return await self._copied(store, row, last)
 
-    async def _copied(self, store: FileStore, row: SessionRow, until: int) -> FileLog:
-        file = await asyncio.to_thread(_emptied, store, row)
+    async def _copied(self, store: FileStore, row: SessionRow, until: int) -> tuple[FileLog, int]:
+        file, whole = await asyncio.to_thread(_emptied, store, row), 0
         try:
             if until:
                 async with asyncio.timeout(READ_SECONDS), aclosing(read_until(self.stream, row.id, until)) as batches:
-                    async for events in batches:
-                        copy(events, file)
+                    async for batch in batches:
+                        copy(batch.events, file)
+                        whole = batch.whole
         except TimeoutError:
             file.close()
             raise StreamGone("NATS does not say what happened in the session.", retryable=True) from None
         except BaseException:
             file.close()
             raise
-        return file
+        return file, whole
 
     async def ask(self, node: ClusterNode, request: Mapping[str, Any]) -> Any:
         """Have another node do something.

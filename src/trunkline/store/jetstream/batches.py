@@ -84,6 +84,15 @@ class BatchReader:
         self._name = ""
         self._pieces: list[bytes] = []
 
+    @property
+    def is_between(self) -> bool:
+        """Whether the rest of a batch may be still to come."""
+        return bool(self._pieces)
+
+    def leave(self) -> None:
+        """Its writer is another's now: the rest of a batch never comes."""
+        self._pieces = []
+
     def take(self, headers: Mapping[str, str] | None, data: bytes) -> Sequence[Envelope]:
         """The events that are whole with this message."""
         name, number, count = _numbered((headers or {}).get(BATCH, ""))

@@ -30,9 +30,11 @@ class _Removed(StreamError):
 class StreamedBatch:
     """What one message brought: some events, or a new owner."""
 
-    def __init__(self, number: int, events: Sequence[Envelope], owner: bytes | None) -> None:
+    def __init__(self, number: int, events: Sequence[Envelope], owner: bytes | None, whole: int) -> None:
         self.number = number
         """Of the message in the stream."""
+        self.whole = whole
+        """The number after which somebody else can go on, and misses nothing: not in the middle of a batch."""
         self.events = events
         self.owner = owner
         """The record about the owner, if it is one."""
@@ -43,14 +45,18 @@ async def follow(stream: SessionStream, session: str, after: int = 0) -> AsyncGe
     on when servers go away and come back."""
     reader = BatchReader(session)
     owner_subject, pattern = stream.owner_subject(session), stream.both_subjects(session)
+    whole = after
     while True:
         try:
             async with aclosing(_messages(stream, pattern, after)) as messages:
                 async for message in messages:
                     after = message.metadata.sequence.stream
                     is_owner = message.subject == owner_subject
+                    if is_owner:
+                        reader.leave()
                     events = () if is_owner else reader.take(message.headers, message.data)
-                    yield StreamedBatch(after, events, message.data if is_owner else None)
+                    whole = whole if reader.is_between else after
+                    yield StreamedBatch(after, events, message.data if is_owner else None, whole)
         except _Removed:
             return
         except StreamError as error:
@@ -58,12 +64,11 @@ async def follow(stream: SessionStream, session: str, after: int = 0) -> AsyncGe
         await asyncio.sleep(_AGAIN_SECONDS)
 
 
-async def read_until(stream: SessionStream, session: str, number: int) -> AsyncGenerator[Sequence[Envelope], None]:
-    """The events of a session up to a message of that number, which must be one of the session's."""
+async def read_until(stream: SessionStream, session: str, number: int) -> AsyncGenerator[StreamedBatch, None]:
+    """Every message about a session up to that of that number, which must be one of the session's."""
     async with aclosing(follow(stream, session)) as batches:
         async for batch in batches:
-            if batch.events:
-                yield batch.events
+            yield batch
             if batch.number >= number:
                 return
 

@@ -1,0 +1,43 @@
+"""Nodes that are busy with a session, or with their own lease, just when something happens to it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.support.cluster_world import ClusterWorld, said, words
+from tests.support.loop import until
+from trunkline.core.events import UserMessage
+from trunkline.store.jetstream import batches
+
+pytestmark = pytest.mark.process
+
+
+async def test_who_comes_between_the_parts_of_a_batch_hears_all_of_it(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "PART_BYTES", 1000)
+    async with world.nodes("a", "b") as (a, b):
+        live = await a.switchboard.open("helper", "s1")
+        assert a.cluster is not None
+        publish, has_begun, may_go_on = a.cluster.stream.publish, asyncio.Event(), asyncio.Event()
+
+        async def slowly(*given: Any, **conditions: Any) -> int:
+            if has_begun.is_set():
+                await may_go_on.wait()
+            number = await publish(*given, **conditions)
+            has_begun.set()
+            return number
+
+        monkeypatch.setattr(a.cluster.stream, "publish", slowly)
+        # For now nothing comes after it by which it could be seen that it is missing.
+        await a.switchboard.submit(live, UserMessage("wait; say it;" + "x" * 1500, id="m1"))
+        await has_begun.wait()
+        theirs = await b.switchboard.find("s1")
+        assert theirs.is_followed
+        may_go_on.set()
+        await until(lambda: theirs.session.turn == 1)
+        world.agents["helper"].gate.set()
+        assert words(await said(theirs)) == "it"
