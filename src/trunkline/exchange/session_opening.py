@@ -102,7 +102,13 @@ class SessionOpening:
                     raise fault from error
             raise
         entry.worked()
-        return LiveSession(session, entry, row, meter, self._approvals, self._messages, self._told, self._behind)
+        live = LiveSession(session, entry, row, meter, self._approvals, self._messages, self._told, self._behind)
+        try:
+            self._check_kept(session)
+        except StoreUnavailable:
+            await live.abandon()
+            raise
+        return live
 
     async def gave_up(self, session_id: str, why: str) -> None:
         """A session cannot be woken here: nothing in it awaits an answer any more, unless another node has it."""

@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 
 from tests.support.cluster_world import ClusterWorld, said, words
+from tests.support.exchange_world import CommandedConversation
 from tests.support.loop import until
+from trunkline.core.agent import OpenRequest
 from trunkline.core.events import UserMessage
+from trunkline.core.faults import StoreUnavailable
+from trunkline.exchange.cluster import cluster
 from trunkline.store.jetstream import batches
 
 pytestmark = pytest.mark.process
@@ -41,3 +45,32 @@ async def test_who_comes_between_the_parts_of_a_batch_hears_all_of_it(
         await until(lambda: theirs.session.turn == 1)
         world.agents["helper"].gate.set()
         assert words(await said(theirs)) == "it"
+
+
+async def test_a_session_that_was_lost_while_it_was_begun_is_not_kept_by_this_node(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "REJOIN_SECONDS", 0.01)
+    async with world.nodes("a", "b") as (a, b):
+        assert a.cluster is not None
+        nodes, agent = a.cluster.nodes, world.agents["helper"]
+        opened = agent.open
+
+        async def asleep_meanwhile(request: OpenRequest) -> CommandedConversation:
+            nodes._lose("it was asleep")
+            # It lets go of what it has, and is back before the agent is.
+            await until(lambda: a.cluster is not None and a.cluster.nodes is not nodes)
+            return await opened(request)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(agent, "open", asleep_meanwhile)
+            # Nobody would tell its clients that another node has it now.
+            with pytest.raises(StoreUnavailable):
+                await a.switchboard.open("helper", "s1")
+        assert a.switchboard.live("s1") is None
+        assert not agent.is_open
+        ours = await b.switchboard.open("helper", "s1")
+        assert not ours.is_followed
+        theirs = await a.switchboard.open("helper", "s1")
+        await b.switchboard.submit(ours, UserMessage("say one", id="m1"))
+        assert words(await said(theirs)) == "one"
