@@ -14,6 +14,7 @@ from trunkline.core.agent import OpenRequest
 from trunkline.core.events import UserMessage
 from trunkline.core.faults import StoreUnavailable
 from trunkline.exchange.cluster import cluster
+from trunkline.exchange.messages import QueuedMessage
 from trunkline.store.jetstream import batches
 
 pytestmark = pytest.mark.process
@@ -74,3 +75,25 @@ async def test_a_session_that_was_lost_while_it_was_begun_is_not_kept_by_this_no
         theirs = await a.switchboard.open("helper", "s1")
         await b.switchboard.submit(ours, UserMessage("say one", id="m1"))
         assert words(await said(theirs)) == "one"
+
+
+async def test_a_session_that_is_lost_before_its_log_is_read_can_be_woken_again(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world.node("a") as a:
+        await a.switchboard.open("helper", "s1")
+    async with world.node("b") as b:
+        assert b.cluster is not None
+        owned, waiting = b.cluster.owned, b.switchboard.messages.waiting
+
+        async def lost_meanwhile(session: str) -> list[QueuedMessage]:
+            owned.clear()
+            return await waiting(session)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(b.switchboard.messages, "waiting", lost_meanwhile)
+            with pytest.raises(StoreUnavailable) as refused:
+                await b.switchboard.find("s1")
+            # Or what waits in it would be given up.
+            assert refused.value.retryable
+        assert not (await b.switchboard.find("s1")).is_followed

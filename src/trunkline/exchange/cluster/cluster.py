@@ -162,7 +162,7 @@ class Cluster:
             StoreUnavailable: it is cut off.
         """
         if not self.nodes.is_held:
-            raise StoreUnavailable(CUT_OFF, retryable=True, hint="Connect to another node, or try again soon.")
+            raise _cut_off()
 
     async def release(self, session: str) -> None:
         """Let go of a session that is ours and at rest: whoever wants it next has it."""
@@ -213,9 +213,11 @@ class Cluster:
         publish never happened.
 
         Raises:
-            StreamGone, StreamRefused: it cannot be read now.
+            StoreUnavailable: it cannot be read now, or is not ours any more.
         """
-        owner = self.owned[row.id]
+        if (owner := self.owned.get(row.id)) is None:
+            # This node was cut off since it became ours.
+            raise _cut_off()
         # Also what we have written ourselves since we own it: it may have slept.
         last, _ = await self.stream.last(self.stream.both_subjects(row.id))
         file, _ = await self._copied(store, row, max(last, owner.fence))
@@ -293,6 +295,10 @@ class Cluster:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.calls.close)
             await self.nodes.close()
+
+
+def _cut_off() -> StoreUnavailable:
+    return StoreUnavailable(CUT_OFF, retryable=True, hint="Connect to another node, or try again soon.")
 
 
 def _emptied(store: FileStore, row: SessionRow) -> FileLog:
