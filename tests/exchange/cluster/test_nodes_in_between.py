@@ -97,3 +97,16 @@ async def test_a_session_that_is_lost_before_its_log_is_read_can_be_woken_again(
             # Or what waits in it would be given up.
             assert refused.value.retryable
         assert not (await b.switchboard.find("s1")).is_followed
+
+
+async def test_what_a_node_says_of_itself_is_said_although_it_is_just_saying_that_it_is_alive(
+    world: ClusterWorld,
+) -> None:
+    async with world.nodes("a", "b") as (a, b):
+        assert a.cluster is not None
+        assert b.cluster is not None
+        nodes = a.cluster.nodes
+        await asyncio.gather(nodes._say(), nodes.update(draining=True, sessions=7))
+        await b.cluster.nodes.look()
+        told = b.cluster.nodes.others["a"]
+        assert (told.draining, told.sessions) == (True, 7)

@@ -198,16 +198,20 @@ class Nodes:
                     logger.warning("this node cannot say that it is alive: %s", error)
 
     async def _say(self) -> None:
-        asked = asyncio.get_running_loop().time()
-        try:
-            await self._write(_encoded(self.me))
-        except WrongSequence:
-            # Ours, if an answer was lost on its way.
-            self._revision, data = await self._stream.last(f"{self._prefix}{self.me.name}", of=self._bucket)
-            if not data or _node(data).run != self.me.run:
-                self._lose("its lease has run out")
-            return
-        self._until = asked + LEASE_SECONDS - EARLIER_SECONDS
+        while True:
+            asked = asyncio.get_running_loop().time()
+            try:
+                await self._write(_encoded(self.me))
+            except WrongSequence:
+                # Ours, if an answer was lost on its way, or if somebody else of this node was faster, who may have said
+                # less.
+                self._revision, data = await self._stream.last(f"{self._prefix}{self.me.name}", of=self._bucket)
+                if not data or _node(data).run != self.me.run:
+                    self._lose("its lease has run out")
+                    return
+            else:
+                self._until = asked + LEASE_SECONDS - EARLIER_SECONDS
+                return
 
     async def _watch(self) -> None:
         while True:
