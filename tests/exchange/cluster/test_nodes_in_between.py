@@ -110,3 +110,13 @@ async def test_what_a_node_says_of_itself_is_said_although_it_is_just_saying_tha
         await b.cluster.nodes.look()
         told = b.cluster.nodes.others["a"]
         assert (told.draining, told.sessions) == (True, 7)
+
+
+async def test_a_node_that_has_just_come_may_run_what_it_alone_can(world: ClusterWorld) -> None:
+    world.pinned["helper"] = ("b",)
+    async with world.node("a") as a, world.node("b"):
+        assert a.cluster is not None
+        # As of the last look.
+        a.cluster.nodes.others = {}
+        live = await a.switchboard.open("helper", "s1")
+        assert live.is_followed

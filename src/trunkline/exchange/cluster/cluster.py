@@ -150,7 +150,7 @@ class Cluster:
             if owner.node and (other := await self.living(owner)) is not None:
                 return other
             if not may_run(self.me.name) or self.me.draining:
-                return self._chosen(may_run)
+                return await self._chosen(may_run)
             claimed = await self.ownership.claim(name, owner, self.me.name, self.me.run)
             if claimed is not None:
                 return claimed
@@ -196,13 +196,19 @@ class Cluster:
             StoreUnavailable: there is none now.
         """
         self.check()
-        return self._chosen(may_run)
+        return await self._chosen(may_run)
 
-    def _chosen(self, may_run: Callable[[str], bool]) -> ClusterNode:
-        found = [each for each in self.nodes.others.values() if may_run(each.name) and not each.draining]
+    async def _chosen(self, may_run: Callable[[str], bool]) -> ClusterNode:
+        if not (found := self._able(may_run)):
+            # One may have come just now.
+            await self.nodes.look_after_now()
+            found = self._able(may_run)
         if not found:
             raise StoreUnavailable("No node that may run this agent is there now.", retryable=True)
         return min(found, key=lambda node: (node.sessions, node.name))
+
+    def _able(self, may_run: Callable[[str], bool]) -> list[ClusterNode]:
+        return [each for each in self.nodes.others.values() if may_run(each.name) and not each.draining]
 
     # What happened in it.
 
