@@ -70,7 +70,11 @@ class Places(Protocol):
         """
 
     async def fetch(self, row: SessionRow) -> None:
-        """Have what has happened in a session on this machine, to be read."""
+        """Have what has happened in a session on this machine, to be read.
+
+        Raises:
+            StoreUnavailable: it cannot be had now.
+        """
 
     async def release(self, session: str) -> None:
         """Let go of a session that is ours and at rest."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.exchange.api_world import world
+from trunkline.core.faults import Fault, MayBeDone, StoreUnavailable
 from trunkline.exchange.api import errors
 from trunkline.store.database import DatabaseGone
 
@@ -57,6 +58,29 @@ async def test_a_database_that_does_not_answer_is_a_503(tmp_path: Path, monkeypa
         failed = await net.get("/readyz")
         assert (failed.status_code, failed.headers["retry-after"]) == (503, "5")
         assert (await net.get("/livez", who=None)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("fault", "when"),
+    [
+        (StoreUnavailable("This node is cut off.", retryable=True), "5"),
+        (StoreUnavailable("It is longer than NATS takes.", retryable=False), None),
+        # Who asks again by itself would have it done twice.
+        (MayBeDone("It does not answer.", retryable=True), None),
+    ],
+)
+async def test_who_cannot_have_a_session_now_hears_when_to_ask_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Fault, when: str | None
+) -> None:
+    async with world(tmp_path) as net:
+
+        async def failing(id: str) -> None:
+            raise fault
+
+        monkeypatch.setattr(net.exchange.switchboard, "row", failing)
+        failed = await net.get("/api/sessions/s1")
+        assert (failed.status_code, failed.json()["error"]["code"]) == (503, "unavailable")
+        assert failed.headers.get("retry-after") == when
 
 
 @pytest.mark.parametrize("status", [413, 414, 416, 422])

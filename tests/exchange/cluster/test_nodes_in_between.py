@@ -14,6 +14,8 @@ from trunkline.core.agent import OpenRequest
 from trunkline.core.events import UserMessage
 from trunkline.core.faults import StoreUnavailable
 from trunkline.exchange.cluster import cluster
+from trunkline.exchange.cluster.cluster import CUT_OFF
+from trunkline.exchange.cluster.nodes import Nodes
 from trunkline.exchange.messages import QueuedMessage
 from trunkline.store.jetstream import batches
 
@@ -120,3 +122,14 @@ async def test_a_node_that_has_just_come_may_run_what_it_alone_can(world: Cluste
         a.cluster.nodes.others = {}
         live = await a.switchboard.open("helper", "s1")
         assert live.is_followed
+
+
+async def test_a_node_that_is_cut_off_says_so_to_whoever_reads_a_session(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world.nodes("a", "b") as (a, b):
+        await a.switchboard.open("helper", "s1")
+        monkeypatch.setattr(Nodes, "is_held", property(lambda self: False))
+        with pytest.raises(StoreUnavailable) as refused:
+            await b.switchboard.awaited(["s1"])
+        assert str(refused.value).startswith(CUT_OFF)

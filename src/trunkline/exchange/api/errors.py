@@ -20,13 +20,13 @@ from starlette.responses import Response
 
 from trunkline.base.asgi_answers import Refused, answer
 from trunkline.core.fault_table import form_of
-from trunkline.core.faults import BudgetExceeded, Fault
+from trunkline.core.faults import BudgetExceeded, Fault, MayBeDone
 from trunkline.exchange.approvals import AlreadyDecided, State
 from trunkline.store.database import Conflict, DatabaseGone
 
 logger = logging.getLogger(__name__)
 
-#: When to ask again while the database or an agent does not answer, in seconds.
+#: When to ask again while the database, an agent or the rest of a cluster does not answer, in seconds.
 RETRY_SECONDS = 5
 
 #: What an approval's state means as a decision; the others are none.
@@ -74,6 +74,8 @@ def of_fault(fault: Fault) -> ApiRefused:
     elif fault.retry_after is not None:
         # The agent is tried again: not a defect of the request, nor one of ours.
         status, headers = 503, {"Retry-After": str(math.ceil(fault.retry_after))}
+    elif status == 503 and fault.retryable and not isinstance(fault, MayBeDone):
+        headers = {"Retry-After": str(RETRY_SECONDS)}
     return ApiRefused(status, str(fault), code=fault.kind, headers=headers)
 
 

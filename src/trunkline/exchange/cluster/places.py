@@ -126,6 +126,7 @@ class SessionPlaces:
 
     async def fetch(self, row: SessionRow) -> None:
         """Have what has happened in a session on this machine, to be read."""
+        self.cluster.check()
         file, _ = await self.cluster.replica(self._store, row)
         file.close()
 
