@@ -179,11 +179,15 @@ class EventStream(Response):
                         live = await self._unless_over(stack.enter_async_context(joining))
                         is_read = False
                         await self._tell_of(live, send)
-                except (SessionNotFound, StoreUnavailable):
-                    # Gone, or to be had on another node alone: whoever comes back is told, or goes there.
+                except SessionNotFound:
+                    # Whoever comes back is told.
                     raise
                 except Fault:
+                    if self._exchange.cluster is not None:
+                        # Who hangs up on a node that is cut off goes elsewhere.
+                        self._exchange.cluster.check()
                     if not is_read:
+                        await switchboard.awaited([self._session])
                         await self._tell_asleep(send)
                     is_read = True
                     await self._wait(send)

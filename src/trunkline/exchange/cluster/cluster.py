@@ -204,7 +204,8 @@ class Cluster:
             await self.nodes.look_after_now()
             found = self._able(may_run)
         if not found:
-            raise StoreUnavailable("No node that may run this agent is there now.", retryable=True)
+            told = "No node that may run this agent is there now."
+            raise StoreUnavailable(told, retryable=True, hint="Start one of its `nodes`, or try again soon.")
         return min(found, key=lambda node: (node.sessions, node.name))
 
     def _able(self, may_run: Callable[[str], bool]) -> list[ClusterNode]:
