@@ -26,7 +26,9 @@ async def _text(call: ApiCall) -> str:
     entries = exchange.directory.entries
     used = await exchange.budgets.usage("agent")
     pending = await exchange.switchboard.approvals.count_pending()
-    running = sum(each.session.status not in (State.IDLE, State.CLOSED) for each in live)
+    # What another node has is counted there.
+    ours = [each for each in live if not each.is_followed]
+    running = sum(each.session.status not in (State.IDLE, State.CLOSED) for each in ours)
     cluster = exchange.cluster
     nodes = [] if cluster is None else [*cluster.nodes.others.values(), cluster.me]
     return "".join(
@@ -35,12 +37,12 @@ async def _text(call: ApiCall) -> str:
                        [({"node": node.name}, node is not cluster.me or cluster.nodes.is_held) for node in nodes]),
                metric("sessions_owned", "gauge", "Sessions whose turns this node runs.", [({}, len(cluster.owned))]),
                metric("sessions_followed", "gauge", "Sessions of other nodes that clients here watch.",
-                       [({}, sum(each.is_followed for each in live))]),
+                       [({}, len(live) - len(ours))]),
                metric("cluster_wire_served", "gauge", "Chat platforms that this node serves for all.",
                        [({"wire": wire}, 1) for wire in cluster.wires])] if cluster is not None else []),
             metric("agent_healthy", "gauge", "Whether the last that was heard of an agent was good.",
                     [({"agent": entry.name}, (await entry.health())[0]) for entry in entries]),
-            metric("sessions_awake", "gauge", "Sessions that have their agent.", [({}, len(live))]),
+            metric("sessions_awake", "gauge", "Sessions that have their agent.", [({}, len(ours))]),
             metric("turns_running", "gauge", "Turns in progress.", [({}, running)]),
             metric("approvals_pending", "gauge", "Approvals that wait for a person.", [({}, pending)]),
             metric("event_streams", "gauge", "Streams of events that are open.", [({}, len(streams.open))]),
