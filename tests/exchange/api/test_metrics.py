@@ -12,6 +12,7 @@ from tests.support.loop import until
 from tests.support.provider import HANG
 from trunkline.base.prometheus import metric
 from trunkline.core.graph.models import SamplingParams
+from trunkline.exchange.settings import WireSettings
 from trunkline.models.engines import ChatMessage, Prompt
 from trunkline.models.openai_language import OpenAILanguage
 from trunkline.models.remote import Remote
@@ -40,6 +41,15 @@ async def test_figures_tell_of_agents_sessions_turns_and_tokens(tmp_path: Path) 
         ):
             assert sample in lines
         assert all(line.startswith("# ") or _SAMPLE.fullmatch(line) for line in lines)
+
+
+async def test_figures_tell_which_wires_of_the_file_are_served(tmp_path: Path) -> None:
+    wires = {name: WireSettings(name) for name in ("network", "runner")}
+    async with world(tmp_path, wires=wires) as net:
+        net.exchange.reached["network"] = "http://127.0.0.1:4317"
+        lines = (await net.get("/metrics", "observer")).text.splitlines()
+        assert 'trunkline_wire_up{wire="network"} 1' in lines
+        assert 'trunkline_wire_up{wire="runner"} 0' in lines
 
 
 async def test_figures_tell_of_model_servers_and_nothing_where_there_are_none(tmp_path: Path) -> None:

@@ -40,6 +40,8 @@ async def _text(call: ApiCall) -> str:
                        [({}, len(live) - len(ours))]),
                metric("cluster_wire_served", "gauge", "Chat platforms that this node serves for all.",
                        [({"wire": wire}, 1) for wire in cluster.wires])] if cluster is not None else []),
+            metric("wire_up", "gauge", "Whether a wire that has a section of the file is served by this process.",
+                    [({"wire": name}, name in exchange.reached) for name in exchange.settings.wires]),
             metric("agent_healthy", "gauge", "Whether the last that was heard of an agent was good.",
                     [({"agent": entry.name}, (await entry.health())[0]) for entry in entries]),
             metric("sessions_awake", "gauge", "Sessions that have their agent.", [({}, len(ours))]),
