@@ -97,6 +97,10 @@ def test_what_it_runs_is_a_command_of_ours_under_a_first_process_that_buries_oth
     assert " tini " in f" {' '.join(image.values('RUN', image.final))} "
 
 
+def test_a_cluster_can_be_backed_up_where_its_servers_can_be_reached(image: Image) -> None:
+    assert " postgresql-client " in f" {' '.join(image.values('RUN', image.final))} "
+
+
 def test_the_port_is_the_one_that_the_file_of_a_node_listens_on(image: Image) -> None:
     listen = tomllib.loads((ROOT / "deploy" / "trunkline.toml").read_text(encoding="utf-8"))["exchange"]["listen"]
     assert image.values("EXPOSE") == [listen.rpartition(":")[2]]
