@@ -61,7 +61,9 @@ def translated() -> Iterator[None]:
     except APIError as error:
         if error.err_code in WRONG_LAST_SEQUENCE:
             raise WrongSequence from None
-        told = error.description or f"error {error.err_code}"
+        # Where nobody answers for JetStream, there is neither.
+        number = f"error {error.err_code}" if error.err_code else "no JetStream answers"
+        told = error.description or number
         passing = error.err_code == STILL_WRITING or error.err_code in _PASSING or (error.code or 500) >= 500
         raise (StreamGone if passing else StreamRefused)(f"NATS refuses: {told}.") from error
     except (errors.Error, Error, OSError, TimeoutError) as error:

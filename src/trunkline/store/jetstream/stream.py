@@ -35,6 +35,7 @@ LEASE_SECONDS = 9.0
 ANSWER_SECONDS = 2.0
 #: How long they may take when a node starts: a cluster that starts with it elects its leaders first.
 START_SECONDS = 30.0
+NOT_READY = "Switch it on in the configuration of the NATS servers, `jetstream { ... }`, and see that most of them run."
 #: How long they may take to be reached at all.
 CONNECT_SECONDS = 10.0
 _RETRY_SECONDS = 0.25
@@ -88,7 +89,8 @@ class SessionStream:
                     max_outstanding_pings=2,
                 )
         except Exception as error:
-            told = str(error).removeprefix("nats: ") or type(error).__name__
+            late = f"within {CONNECT_SECONDS:g} s" if isinstance(error, TimeoutError) else type(error).__name__
+            told = str(error).removeprefix("nats: ") or late
             said = Redactor(_secrets(servers)).text(f"No NATS server answers at {', '.join(servers)}: {told}.")
             raise ConfigError(said) from None
         try:
@@ -215,7 +217,7 @@ class SessionStream:
                 return
             except StreamGone as error:
                 if asyncio.get_running_loop().time() > deadline:
-                    raise ConfigError(f"{error} JetStream is not ready.") from error
+                    raise ConfigError(f"{error} JetStream is not ready.", hint=NOT_READY) from error
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def _make_bucket(self, replicas: int) -> None:
