@@ -102,8 +102,9 @@ async def test_each_line_for_a_shell_does_what_it_says(tmp_path: Path, file: str
             assert json.loads(await shell(elsewhere, way.text))["agent"] == AGENT
         once, settings = by_wire["openai"]
         assert json.loads(await shell(elsewhere, once.text))["choices"][0]["message"]["content"] == "Hello"
-        said = await shell(elsewhere, f'{settings.text}\necho "$OPENAI_BASE_URL $OPENAI_API_KEY $OPENAI_MODEL"')
-        assert said.split(" ", 1)[1] == f"{TOKEN} {AGENT}\n"
+        # By a program of its own, as a client is one.
+        said = await shell(elsewhere, f"{settings.text}\nprintenv OPENAI_BASE_URL OPENAI_API_KEY OPENAI_MODEL")
+        assert said.splitlines()[1:] == [TOKEN, AGENT]
 
 
 @pytest.mark.process

@@ -92,7 +92,10 @@ def _over_http(address: str, agent: str) -> Iterator[WayIn]:
     yield WayIn(
         "openai",
         "OpenAI clients: their settings; the model is the agent's name",
-        f'OPENAI_BASE_URL={shlex.quote(address + "/v1")}\nOPENAI_API_KEY="$TOKEN"\nOPENAI_MODEL={shlex.quote(agent)}',
+        # Exported: what a shell keeps to itself, no client that it starts would have.
+        f"export OPENAI_BASE_URL={shlex.quote(address + '/v1')}\n"
+        'export OPENAI_API_KEY="$TOKEN"\n'
+        f"export OPENAI_MODEL={shlex.quote(agent)}",
     )
     headers = {"Authorization": "Bearer TOKEN"}
     remote = {"mcpServers": {PROGRAM: {"url": f"{address}/mcp", "headers": headers}}}
