@@ -133,6 +133,29 @@ async def test_a_step_makes_only_the_rows_that_come_into_sight(browser: Browser,
         assert 20 < made < 200
 
 
+async def test_the_window_goes_with_a_script_that_scrolls_in_every_frame(browser: Browser, tmp_path: Path) -> None:
+    async with long_one(tmp_path, browser) as (_, page):
+        await page.goto("/sessions/one")
+        await expect(page.locator(".row.end")).to_be_in_viewport()
+        way = await page.evaluate(
+            """async () => {
+              const steps = async (by) => {
+                const before = window.scrollY;
+                for (let step = 0; step < 30; step++) {
+                  window.scrollBy(0, by);
+                  await new Promise((done) => requestAnimationFrame(done));
+                }
+                return window.scrollY - before;
+              };
+              return [await steps(-300), await steps(300)];
+            }"""
+        )
+        # Rows that were guessed wrong may take or give some of it.
+        assert way[0] < -6000
+        assert way[1] > 6000
+        assert await page.evaluate(ROW_AT_THE_MIDDLE)
+
+
 async def test_any_event_is_reached_by_its_number(browser: Browser, tmp_path: Path) -> None:
     async with long_one(tmp_path, browser) as (_, page):
         await page.goto("/sessions/one#e5002")

@@ -52,7 +52,7 @@ export class VirtualList {
   /** Have the end in the window, and stay there. */
   toEnd() {
     this.follow(true);
-    this.draw();
+    this.draw(true);
   }
 
   /** Have the beginning of the page in the window. */
@@ -65,6 +65,7 @@ export class VirtualList {
   /** Keep everything where it is, although a row is about to grow. */
   hold() {
     this.follow(false);
+    this.scrolled = window.scrollY;
     this.anchor = this.seen();
   }
 
@@ -91,13 +92,18 @@ export class VirtualList {
   }
 
   onScroll() {
+    this.moveAlong();
+    this.later();
+  }
+
+  /** Take it from where the window is now. */
+  moveAlong() {
     const now = window.scrollY;
     // Only a reader goes up; growing text makes the end go down.
     if (this.isNearEnd) this.follow(true);
     else if (now < this.scrolled - 1) this.follow(false);
     this.scrolled = now;
     this.anchor = this.seen();
-    this.later();
   }
 
   /** A browser would glide there, past thousands of rows. */
@@ -141,11 +147,13 @@ export class VirtualList {
     return Math.min(low, this.length - 1);
   }
 
-  /** Bring the page up to date; with `jump`, the anchor may be far away. */
+  /** Bring the page up to date; with `jump`, the place to go to was just said, and may be far away. */
   draw(jump = false) {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
     if (!this.length) return;
+    // Scripts scroll between the event and the frame; held to an older place, the window would go back there.
+    if (!jump && Math.abs(window.scrollY - this.scrolled) > 1) this.moveAlong();
     const start = this.place.getBoundingClientRect().top + window.scrollY;
     for (let tries = 0; tries < TRIES; tries++) {
       const wanted = this.wanted(start);
