@@ -216,3 +216,37 @@ async def test_a_key_shows_what_it_is_about_before_it_decides(browser: Browser, 
         await expect(page.locator("#state")).to_have_text("ready")
         await page.keyboard.press("n")
         await expect(page.locator("#told")).to_have_text("Nothing is waiting for approval.")
+
+
+async def test_what_is_behind_the_field_to_write_in_is_not_seen(browser: Browser, tmp_path: Path) -> None:
+    ask = ToolRequested("ask", "Write", "edit", {"file_path": "a.txt"})
+    async with long_one(tmp_path, browser, ask) as (world, page):
+        await page.goto("/sessions/one")
+        card = page.locator(".tool-card[data-state=asked]")
+        await expect(card).to_be_in_viewport()
+        # Its first line is where the dock begins.
+        await page.evaluate(
+            """async () => {
+              const top = (which) => document.querySelector(which).getBoundingClientRect().top;
+              window.scrollBy(0, top("[data-state=asked]") - top(".dock") - 10);
+              for (let count = 0; count < 3; count++) await new Promise((done) => requestAnimationFrame(done));
+            }"""
+        )
+        await page.keyboard.press("a")
+        await expect(page.locator("#told")).to_have_text("This is the call. Press the key again to decide.")
+        assert len(await world.exchange.switchboard.approvals.found("pending")) == 1
+
+
+async def test_a_question_that_is_in_the_page_can_be_answered_by_its_key(browser: Browser, tmp_path: Path) -> None:
+    async with long_one(tmp_path, browser, ToolRequested("ask", "Write", "edit", {"file_path": "a.txt"})) as (_, page):
+        # As soon as it is there, before anything else is drawn.
+        await page.add_init_script(
+            """addEventListener("DOMContentLoaded", () => new MutationObserver((_, watching) => {
+              if (!document.querySelector("#questions > li")) return;
+              watching.disconnect();
+              document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true }));
+            }).observe(document.body, { childList: true, subtree: true }))"""
+        )
+        await page.goto("/sessions/one")
+        await expect(page.locator("#state")).to_have_text("ready")
+        await expect(page.locator("#told")).to_be_empty()

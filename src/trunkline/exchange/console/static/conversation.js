@@ -40,6 +40,7 @@ const list = new VirtualList(byId("events"), {
   },
   guess: (index) => guessOf(state.blocks[index]),
   moved: (atEnd) => { byId("newest").hidden = atEnd; },
+  edge: () => document.querySelector(".dock").getBoundingClientRect().top,
 });
 
 const asked = questions({
@@ -76,6 +77,8 @@ function draw() {
   }
   list.changed(state.blocks.length, changed);
   changed.clear();
+  // Before anything is asked about it: whoever can answer a question can see the call.
+  list.draw();
   asked.update(asking(state));
   showState();
   showMode(state.mode);

@@ -11,10 +11,11 @@ const NEAR = 32;
 const TRIES = 6;
 
 /** A list in `place`. `make(index)` gives `{ element, update }` for a row, where `update` makes it as it is now;
- * `guess(index)` its height; `moved(atEnd)` is called when the reader comes to the end or leaves it. */
+ * `guess(index)` its height; `moved(atEnd)` is called when the reader comes to the end or leaves it; `edge()` gives where
+ * rows go out of sight, if that is not at the lower end of the window. */
 export class VirtualList {
-  constructor(place, { make, guess, moved = () => {} }) {
-    Object.assign(this, { place, make, guess, moved, following: true });
+  constructor(place, { make, guess, moved = () => {}, edge = () => window.innerHeight }) {
+    Object.assign(this, { place, make, guess, moved, edge, following: true });
     this.length = 0;
     this.heights = [];
     this.tops = [0];
@@ -69,12 +70,12 @@ export class VirtualList {
     this.anchor = this.seen();
   }
 
-  /** Whether all of a row, or as much as fits, is in the window. */
+  /** Whether more than a trace of a row can be seen. */
   isSeen(index) {
     const row = this.rows.get(index);
     if (!row) return false;
     const { top, bottom } = row.element.getBoundingClientRect();
-    return top < window.innerHeight - NEAR && bottom > NEAR;
+    return top < this.edge() - NEAR && bottom > NEAR;
   }
 
   later() {
