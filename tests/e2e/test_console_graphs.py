@@ -114,6 +114,11 @@ async def test_a_text_with_problems_is_saved_only_when_somebody_insists(browser:
         await page.get_by_role("button", name="Save", exact=True).click()
         await expect(page.locator("#unsound")).to_be_visible()
         assert (tmp_path / "smith.yaml").read_text() == SMITH
+        # Of a text that is mended it would not be true.
+        await write(page, SMITH)
+        await expect(page.locator("#unsound")).to_be_hidden()
+        await write(page, BROKEN_SMITH)
+        await page.get_by_role("button", name="Save", exact=True).click()
         await page.get_by_role("button", name="Save it all the same").click()
         await expect(page.locator("#state")).to_have_text("saved")
         assert (tmp_path / "smith.yaml").read_text() == BROKEN_SMITH

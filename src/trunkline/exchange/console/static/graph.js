@@ -41,6 +41,8 @@ function tell(found) {
   drawing.stale(wrong > 0);
   byId("stale").hidden = wrong === 0;
   if (wrong) return;
+  // It was said of a text that is mended now.
+  byId("unsound").hidden = true;
   ({ nodes } = found);
   fill(byId("words"), nodes.map(({ name, type, exits }) =>
     el("li", {}, node(name), ` (${type}): `, exits.map(({ name: exit, to }, index) =>
