@@ -89,6 +89,7 @@ def picture_of_nothing(width: int = 160, height: int = 60) -> str:
     return base64.b64encode(made).decode()
 
 
+HOSTILE_NAME = "<img src=x onerror=hit()>"
 EVERYTHING: list[Event] = [
     ThinkingDelta("The parser is small. "),
     ThinkingDelta("I look at it first."),
@@ -168,6 +169,32 @@ async def test_sub_agents_are_inside_of_the_call_that_began_them(browser: Browse
         await expect(inner).to_have_count(1)
         await inner.locator("summary").click()
         await expect(inner).to_contain_text("12 passed")
+
+
+async def test_of_several_sub_agents_each_call_says_whose_it_is(browser: Browser, tmp_path: Path) -> None:
+    tasks = [{"name": name, "prompt": "Go."} for name in ("tests", "docs", HOSTILE_NAME)]
+    world = ConsoleWorld(tmp_path, {})
+    world.helper = StagedAgent(
+        {
+            "go": [
+                ToolRequested("s1", "Spawn", "exec", {"tasks": tasks}, "Spawn"),
+                ToolStarted("s1", "Spawn"),
+                *(
+                    ToolRequested(f"sub{number}.b", "Bash", "exec", {"command": "make"}, f"{task['name']}: Build")
+                    for number, task in enumerate(tasks, 1)
+                ),
+            ]
+        }
+    )
+    async with world.served(), world.visited(browser) as page:
+        live = await world.exchange.switchboard.open("helper", "one", by="ana")
+        await world.exchange.switchboard.submit(live, UserMessage("go", sender="ana"))
+        await page.goto("/sessions/one")
+        for name in ("", "tests: ", "docs: ", f"{HOSTILE_NAME}: "):
+            asked = page.locator("#questions > li").first
+            await expect(asked.locator(".question")).to_have_text(f"{name}make" if name else "Spawn")
+            await asked.get_by_role("button", name="Approve").click()
+        await expect(page.locator(".inner .who")).to_have_text(["tests", "docs", HOSTILE_NAME])
 
 
 async def test_a_change_is_shown_below_or_beside(browser: Browser, tmp_path: Path) -> None:

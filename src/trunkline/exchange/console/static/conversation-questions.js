@@ -2,7 +2,7 @@
 
 import { complain, get, post } from "./api.js";
 import { CATEGORIES } from "./conversation-fold.js";
-import { aboutOf } from "./conversation-tool.js";
+import { aboutOf, subAgentOf } from "./conversation-tool.js";
 import { el } from "./dom.js";
 import { visible } from "./visible.js";
 
@@ -93,7 +93,7 @@ export function questions({ session, mayDecide, show, isSeen, tell }) {
     return el("li", {},
       el("span", { class: "tag warn" }, visible(block.name)),
       el("button", { class: "question", type: "button", title: "Show all of it", on: { click: () => show(block) } },
-        aboutOf(block) || visible(block.name)),
+        [subAgentOf(block), aboutOf(block) || visible(block.name)].filter(Boolean).join(": ")),
       mayDecide
         ? el("span", { class: "choices" },
           button("Approve", "a", "", () => approve(block)),

@@ -36,16 +36,24 @@ export function aboutOf(block) {
   return visible((text || block.description || "").replace(/\s+/g, " ").trim().slice(0, LONGEST_ABOUT));
 }
 
+/** Which sub-agent made a call, as its task is called; empty for others. Several of them work at once. */
+export function subAgentOf(block) {
+  const tasks = block.parent?.args?.tasks;
+  const names = Array.isArray(tasks) ? tasks.map((task) => task?.name).filter(isText) : [];
+  const found = names.find((name) => name && block.description?.startsWith(`${name}: `));
+  return visible((found ?? "").slice(0, LONGEST_ABOUT));
+}
+
 /** A card for a block; `grown` is called before its height changes by what a reader does. */
 export function toolCard(block, grown) {
-  const tag = el("span", { class: "tag" });
+  const tag = el("span", { class: "tag" }), who = block.parent && el("span", { class: "hint who" });
   const name = el("strong", {}), about = el("code", { class: "about" }), time = el("span", { class: "hint" });
   const parts = {
     why: el("div"), args: el("div"), live: el("div"), inner: el("div", { class: "inner" }), result: el("div"),
   };
   const body = el("div", { class: "card-body" }, Object.values(parts));
   const card = el("details", { class: "tool-card" },
-    el("summary", {}, name, about, time, tag), body);
+    el("summary", {}, who, name, about, time, tag), body);
   const made = {};
   const inner = new Map();
 
@@ -67,6 +75,7 @@ export function toolCard(block, grown) {
     tag.className = `tag ${look}`;
     card.dataset.state = block.state;
     name.textContent = visible(block.name || "call");
+    if (who) who.textContent = subAgentOf(block);
     about.textContent = aboutOf(block);
     time.textContent = took(block);
     card.open = block.ui.open ?? isOpenAtFirst(block);
