@@ -36,6 +36,7 @@ async def agent(call: ApiCall) -> Mapping[str, Any]:
         "agent": await details(call, entry),
         "abilities": ABILITIES,
         "ways": ways(call),
+        "has_tokens": bool(call.exchange.settings.people),
         "most_lines": MOST_LINES,
     }
 
