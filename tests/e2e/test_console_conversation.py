@@ -290,6 +290,30 @@ async def test_a_turn_is_stopped_with_what_waits_behind_it(browser: Browser, tmp
         assert agent.heard == ["say one; wait"]
 
 
+async def test_what_waits_is_still_there_when_the_page_is_loaded_again(browser: Browser, tmp_path: Path) -> None:
+    async with world_with(tmp_path) as (world, agent), world.visited(browser) as page:
+        await opened(world, page)
+        await say(page, "say one; wait")
+        await expect(page.locator("#state")).to_have_text("at work")
+        await say(page, "say later")
+        await say(page, "say last")
+        await expect(page.locator("#queued > li")).to_have_count(2)
+        await page.reload()
+        await expect(page.locator("#queued > li")).to_have_text(["Queued: say later", "Queued: say last"])
+        agent.gate.set()
+        await expect(page.locator(".row.answer .prose")).to_have_text(["one", "later", "last"])
+        await expect(page.locator("#queued > li")).to_have_count(0)
+        # Somebody else stops it, with what waits behind it.
+        agent.gate.clear()
+        await say(page, "say one; wait")
+        await expect(page.locator("#state")).to_have_text("at work")
+        await say(page, "say later")
+        await expect(page.locator("#queued > li")).to_have_count(1)
+        (await world.exchange.switchboard.find("one")).session.stop("ben")
+        await expect(page.locator("#state")).to_have_text("ready")
+        await expect(page.locator("#queued > li")).to_have_count(0)
+
+
 async def test_what_a_command_prints_is_seen_while_it_runs(browser: Browser, tmp_path: Path) -> None:
     events = [
         ToolStarted("b1", "Bash"),

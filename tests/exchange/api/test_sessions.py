@@ -41,6 +41,29 @@ async def test_the_same_message_twice_is_one_message(tmp_path: Path) -> None:
         assert [message.text for message in net.fake.heard] == ["one", "two"]
 
 
+async def test_messages_that_wait_for_their_turn_are_told_until_they_begin_or_are_dropped(tmp_path: Path) -> None:
+    async with world(tmp_path) as net:
+
+        async def queued() -> list[tuple[str, str, str]]:
+            found = (await net.get(f"/api/sessions/{id}", "observer")).json()["queued"]
+            return [(each["msg_id"], each["text"], each["by"]) for each in found]
+
+        id = await net.session()
+        assert await queued() == []
+        for number, text in enumerate(("one", "two", "three"), 1):
+            await net.say(id, text, msg_id=f"m{number}", who="talker")
+        await until(lambda: net.fake.busy)
+        assert await queued() == [("m2", "two", "talker"), ("m3", "three", "talker")]
+        net.fake.say(TurnEnded("success"))
+        await until(lambda: len(net.fake.heard) == 2)
+        assert await queued() == [("m3", "three", "talker")]
+        live = net.exchange.switchboard.live(id)
+        assert live is not None
+        await net.post(f"/api/sessions/{id}/stop", {})
+        await live.session.at_rest()
+        assert await queued() == []
+
+
 async def test_one_that_does_not_want_to_wait_is_refused_in_the_middle_of_a_turn(tmp_path: Path) -> None:
     async with world(tmp_path) as net:
         id = await net.session()

@@ -91,7 +91,11 @@ async def found_sessions(call: ApiCall, limit: int) -> list[Mapping[str, Any]]:
 async def show_session(call: ApiCall) -> Mapping[str, Any]:
     """`GET /api/sessions/{id}`."""
     switchboard = call.exchange.switchboard
-    return _members(await row_of(call), switchboard.live(call.id), await switchboard.busy())
+    row, busy = await row_of(call), await switchboard.busy()
+    accepted = await switchboard.messages.waiting(call.id)
+    live = switchboard.live(call.id)
+    queued = [] if live is None else [_waiting(live, each.message) for each in accepted if _waits(live, each.message)]
+    return {**_members(row, live, busy), "queued": queued}
 
 
 async def remove_session(call: ApiCall) -> Mapping[str, Any]:
@@ -156,6 +160,16 @@ def _members(row: SessionRow, live: LiveSession | None, busy: Collection[str]) -
         "mode": None if live is None else live.session.mode,
         "clients": 0 if live is None else live.clients,
     }
+
+
+def _waits(live: LiveSession, message: UserMessage) -> bool:
+    """Whether it still does: the row of one that was dropped may say so for a while."""
+    return message.id is not None and live.session.turn_of(message.id) > 0
+
+
+def _waiting(live: LiveSession, message: UserMessage) -> Mapping[str, Any]:
+    """A message that waits for its turn, as people see it."""
+    return {"msg_id": message.id, "text": live.session.clean(message.text), "by": message.sender}
 
 
 def _listed(row: FoundSession, live: LiveSession | None, busy: Collection[str]) -> Mapping[str, Any]:

@@ -12,16 +12,18 @@ function newId() {
 }
 
 /** The composer of a session. `largest`: bytes of a file; `sent()` is called when a message is on its way. It has
- * `begun(id)` for each message that is being answered, `busy(is)` for whether a turn runs, and `nameOf(path)` for files
- * that were brought here. */
+ * `begun(id)` for each message that is being answered, `queued(messages)` for those that wait according to the exchange,
+ * `busy(is)` for whether a turn runs, and `nameOf(path)` for files that were brought here. */
 export function composer({ session, largest, sent }) {
   const address = `/api/sessions/${encodeURIComponent(session)}`;
   const form = document.getElementById("composer");
   const attached = document.getElementById("attached");
-  const queued = document.getElementById("queued");
+  const chips = document.getElementById("queued");
   const whenField = document.getElementById("when");
   const names = new Map();
   const waiting = new Map();
+  const sending = new Set();
+  const over = new Set();
   const uploading = new Set();
   const posting = new Set();
   let files = [];
@@ -99,6 +101,7 @@ export function composer({ session, largest, sent }) {
     clear();
     sent();
     wait(message);
+    sending.add(message.id);
     try {
       uploading.add(message);
       await Promise.all(message.files.map((each) => each.coming)).finally(() => uploading.delete(message));
@@ -118,6 +121,8 @@ export function composer({ session, largest, sent }) {
       begun(message.id);
       putBack(message);
       complain(error);
+    } finally {
+      sending.delete(message.id);
     }
   }
 
@@ -143,12 +148,22 @@ export function composer({ session, largest, sent }) {
     const words = said.trim().replace(/\s+/g, " ").slice(0, 80) || "files";
     const chip = el("li", { class: "tag" }, el("span", { class: "hint" }, "Queued: "), words);
     waiting.set(which, chip);
-    queued.append(chip);
+    chips.append(chip);
   }
 
   function begun(which) {
     waiting.get(which)?.remove();
     waiting.delete(which);
+  }
+
+  /** Show exactly those that wait, and what is still on its way: somebody else may have stopped them, and a page that
+   * was loaded again knows of none. */
+  function queued(messages) {
+    const found = new Set(messages.map((each) => each.msg_id));
+    [...waiting.keys()].filter((each) => !found.has(each) && !sending.has(each)).forEach(begun);
+    for (const { msg_id: id, text: said } of messages) {
+      if (!waiting.has(id) && !over.has(id)) wait({ id, said });
+    }
   }
 
   /** Stop the turn, and what waits behind it: also what is still on its way, which would begin after the stop. */
@@ -181,7 +196,12 @@ export function composer({ session, largest, sent }) {
   text.addEventListener("input", fit);
 
   return {
-    begun, stop,
+    stop, queued,
+    begun(which) {
+      // What is told of the queue may be older than that.
+      over.add(which);
+      begun(which);
+    },
     busy(is) {
       working = is;
       document.getElementById("when-field").hidden = !is;

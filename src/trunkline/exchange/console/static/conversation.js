@@ -90,8 +90,20 @@ function onEvent(name, data) {
   if (name === "turn_started" || name === "steered") writing?.begun(data.msg_id);
   if (name === "turn_started" || name === "turn_ended") isStopping = false;
   if (name === "turn_started") tell("");
+  if (name === "turn_ended" && isUp) queueSoon();
   took(take(state, name, data));
   watching.look();
+}
+
+let looking = 0;
+
+/** Ask which messages still wait: a stop drops them, whoever it was. Once for all the turns that a page begins with. */
+function queueSoon() {
+  looking ||= setTimeout(async () => {
+    looking = 0;
+    const found = await get(api).catch(() => null);
+    if (found) writing?.queued(found.queued);
+  }, TOGETHER);
 }
 
 let gap = 0, hangUp = () => {};
@@ -118,6 +130,7 @@ async function lineChanged(up) {
   try {
     const found = await get(api);
     if (up) showMode(state.mode || found.mode);
+    writing?.queued(found.queued);
     watching.look();
   } catch (error) {
     if (error.status === 404) over("This conversation was removed.");
