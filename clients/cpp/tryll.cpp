@@ -1458,7 +1458,8 @@ constexpr int send_flags = MSG_NOSIGNAL;
 constexpr int send_flags = 0;
 #endif
 
-/// One connection, from the attempt to its end. Its thread connects, reads, and writes what could not be written at once.
+/// One connection, from the attempt to its end. Its thread connects, and writes what could not be written at once. It also
+/// reads, unless the game looks often: then `take` does, and nothing that comes has to wake a thread.
 class Link {
 public:
   Link(std::string host, std::uint16_t port, Time until) : host_(std::move(host)), port_(port), until_(until) {
@@ -1474,6 +1475,7 @@ public:
     }
     wake();
     taken_.notify_all();
+    needed_.notify_all();
     thread_.join();
     if (socket_ != no_socket) close_socket(socket_);
     if (wake_ != no_socket) close_socket(wake_);
@@ -1485,6 +1487,7 @@ public:
   /// will come, `lost` says why.
   void take(std::vector<std::uint8_t> &out, Error &lost) {
     bool waits = false;
+    look();
     {
       std::lock_guard<std::mutex> lock(mutex_);
       out.swap(inbox_);
@@ -1497,6 +1500,12 @@ public:
   /// Until something has come, or until that time.
   void wait(Time until) {
     std::unique_lock<std::mutex> lock(mutex_);
+    // Whoever waits is to be woken, and only the thread can do that.
+    waited_ = Clock::now();
+    if (looked_ != Time::min()) {
+      looked_ = Time::min();
+      needed_.notify_all();
+    }
     news_.wait_until(lock, until, [this] { return !inbox_.empty() || over_; });
   }
 
@@ -1514,6 +1523,7 @@ public:
     if (outbox_.size() + data.size() - done > most_outbox) return false;
     outbox_.append(data, done, std::string::npos);
     wake();
+    needed_.notify_all();
     return true;
   }
 
@@ -1525,13 +1535,21 @@ private:
 #endif
   /// What is kept for a game that does not call `update`, and for a server that does not read.
   static constexpr std::size_t most_inbox = 32u << 20, most_outbox = 64u << 20;
+  /// A game that has not looked for so long is busy otherwise: the thread reads again.
+  static constexpr std::chrono::milliseconds absent{250};
+  /// A game that waits now and then goes on doing so: for so long, the thread reads for it.
+  static constexpr std::chrono::seconds waiting{1};
+  /// A game that looks more often than that finds what came a little later, and asks the system less.
+  static constexpr std::chrono::milliseconds between_looks{1};
+  /// Reads of one look: as much as a game gets at once.
+  static constexpr int most_reads = 16;
 
   const std::string host_;
   const std::uint16_t port_;
   const Time until_;
   std::thread thread_;
   std::mutex mutex_;
-  std::condition_variable news_, taken_;
+  std::condition_variable news_, taken_, needed_;
   std::vector<std::uint8_t> inbox_;
   Error lost_;
   std::string outbox_;
@@ -1539,6 +1557,14 @@ private:
   Socket wake_ = no_socket;
   bool stop_ = false;
   bool over_ = false;
+  /// Whether reading has told that the connection ends, and why. Written by who holds `reading_`, too.
+  bool ends_ = false;
+  Error end_;
+  /// When the game has looked into the socket itself, and when it has waited; never: `Time::min()`.
+  Time looked_ = Time::min(), waited_ = Time::min();
+  /// Who holds it reads: the thread or the game. Taken before `mutex_`; it guards what follows.
+  std::mutex reading_;
+  std::vector<std::uint8_t> buffer_ = std::vector<std::uint8_t>(64 * 1024);
   std::vector<std::uint8_t> held_;
 
   /// A socket that is connected to itself: a byte sent to it ends a wait, on every system.
@@ -1651,12 +1677,16 @@ private:
   }
 
   Error read() {
-    std::vector<std::uint8_t> buffer(64 * 1024);
     for (;;) {
       bool writes = false;
       {
-        std::lock_guard<std::mutex> lock(mutex_);
+        std::unique_lock<std::mutex> lock(mutex_);
+        // As long as the game looks by itself, nobody has to be woken by what comes.
+        while (!stop_ && !ends_ && outbox_.empty() && looked_ != Time::min() && Clock::now() < looked_ + absent)
+          needed_.wait_until(lock, looked_ + absent);
         if (stop_) return error_of(Code::ConnectionDropped);
+        if (ends_) return end_;
+        looked_ = Time::min();
         writes = !outbox_.empty();
       }
       short found = 0;
@@ -1664,15 +1694,50 @@ private:
       if (found & POLLOUT) write();
       // Also when it is closed or broken: reading tells.
       if (!(found & ~POLLOUT)) continue;
-      const auto got = ::recv(socket_, reinterpret_cast<char *>(buffer.data()), static_cast<Length>(buffer.size()), 0);
-      if (got == 0) return {Code::ConnectionDropped, "The server has closed the connection."};
-      if (got < 0) {
-        const int error = last_error();
-        if (would_block(error) || interrupted(error)) continue;
-        return dropped(error);
+      {
+        std::lock_guard<std::mutex> reads(reading_);
+        receive();
       }
-      if (const Error wrong = feed(buffer.data(), static_cast<std::size_t>(got))) return wrong;
+      std::unique_lock<std::mutex> lock(mutex_);
+      taken_.wait(lock, [this] { return stop_ || inbox_.size() <= most_inbox; });
     }
+  }
+
+  /// Reads what is there, for a game that looks again and again.
+  void look() {
+    const Time now = Clock::now();
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (socket_ == no_socket || ends_ || inbox_.size() > most_inbox) return;
+      if (waited_ != Time::min() && now < waited_ + waiting) return;
+      if (looked_ != Time::min() && now < looked_ + between_looks) return;
+      looked_ = now;
+    }
+    std::unique_lock<std::mutex> reads(reading_, std::try_to_lock);
+    if (!reads.owns_lock()) return;
+    for (int count = 0; count < most_reads && receive(); ++count) continue;
+  }
+
+  /// Reads once. Whether there may be more.
+  bool receive() {
+    if (ends_) return false;
+    const auto got = ::recv(socket_, reinterpret_cast<char *>(buffer_.data()), static_cast<Length>(buffer_.size()), 0);
+    Error end;
+    if (got > 0) {
+      end = feed(buffer_.data(), static_cast<std::size_t>(got));
+    } else if (got == 0) {
+      end = {Code::ConnectionDropped, "The server has closed the connection."};
+    } else if (const int error = last_error(); !would_block(error) && !interrupted(error)) {
+      end = dropped(error);
+    }
+    if (!end) return got > 0 && static_cast<std::size_t>(got) == buffer_.size();
+    // The thread ends the connection, wherever it waits.
+    std::lock_guard<std::mutex> lock(mutex_);
+    ends_ = true;
+    end_ = std::move(end);
+    wake();
+    needed_.notify_all();
+    return false;
   }
 
   static Error dropped(int error) { return {Code::ConnectionDropped, "The connection was lost: " + words_of(error) + "."}; }
@@ -1714,10 +1779,9 @@ private:
 
   void give(const std::uint8_t *frames, std::size_t size) {
     if (!size) return;
-    std::unique_lock<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     inbox_.insert(inbox_.end(), frames, frames + size);
     news_.notify_all();
-    taken_.wait(lock, [this] { return stop_ || inbox_.size() <= most_inbox; });
   }
 };
 

@@ -22,7 +22,7 @@ from tests.clients.cpp_build import CHECKED, CLIENT, compiled
 from tests.conftest import require
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_process import tryll_process
-from tests.support.tryll_stub import HANG_UP, LEAVE, SILENCE, Peer, TryllStub
+from tests.support.tryll_stub import HANG_UP, LEAVE, SILENCE, Peer, TryllStub, echo
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import decode, json_form
 from trunkline.wires.tryll.codec.errors import FrameError
@@ -245,6 +245,27 @@ async def test_a_server_that_sends_faster_than_a_game_reads_is_slowed_and_nothin
     async with TryllStub() as stub:
         stub.answers[m.SendMessageRequest] = answer
         assert await ran(api, "slow", str(stub.port)) == [str(4096 * 2000)]
+
+
+@pytest.mark.parametrize(
+    ("last", "told"),
+    [
+        (LEAVE, "1002 The server has closed the connection."),
+        (pack("<I", 1 << 20 | 1), "5003 The server broke the protocol: a frame of 1048577 bytes."),
+    ],
+)
+async def test_a_game_that_looks_again_and_again_reads_by_itself_and_wakes_no_thread(
+    api: Path, last: Any, told: str
+) -> None:
+    require("/proc", sys.platform == "linux", "Linux")
+    turns = count()
+
+    def answer(peer: Peer, asked: m.SendMessageRequest) -> Sequence[Any]:
+        return echo(asked) if next(turns) < 100 else [last]
+
+    async with TryllStub() as stub:
+        stub.answers[m.SendMessageRequest] = answer
+        assert await ran(api, "playing", str(stub.port)) == [f"100 turns, few woke a thread, then {told}"]
 
 
 READY = m.SessionReady(m.PROTOCOL_VERSION, 1)

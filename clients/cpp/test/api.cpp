@@ -7,7 +7,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
 #include <map>
+#include <thread>
 
 namespace {
 
@@ -440,6 +444,58 @@ int slow(const char *port) {
   return 0;
 }
 
+/// How often the threads of this process have slept, but for the one that asks. Linux knows.
+long sleeps_of_others() {
+  long all = 0;
+  const auto count = [](const std::filesystem::path &status) {
+    std::ifstream lines(status);
+    for (std::string line; std::getline(lines, line);)
+      if (line.rfind("voluntary_ctxt_switches:", 0) == 0) return std::atol(line.c_str() + line.find(':') + 1);
+    return 0L;
+  };
+  for (const auto &thread : std::filesystem::directory_iterator("/proc/self/task")) all += count(thread.path() / "status");
+  return all - count("/proc/thread-self/status");
+}
+
+/// Looks for each frame that it would draw, and waits for nothing: says how its turns ended, and how often that woke a thread.
+int playing(const char *port) {
+  constexpr int turns = 100;
+  auto options = options_for(port);
+  options.reconnect.attempts = 0;
+  tryll::Client client(options);
+  tryll::Agent agent;
+  int left = turns;
+  long slept = 0;
+  bool over = false;
+  std::function<void()> talk;
+  talk = [&] {
+    agent.send("one two three").then([&](const tryll::Result<tryll::TurnResult> &result) {
+      if (!result) return;
+      CHECK(result.value.text == "one two three ");
+      if (--left == 0) slept = sleeps_of_others() - slept;
+      talk();
+    });
+  };
+  client.on_connected = [&](bool) {
+    client.create_agent(echo()).then([&](const tryll::Result<tryll::Agent> &made) {
+      agent = good(made, __LINE__);
+      slept = sleeps_of_others();
+      talk();
+    });
+  };
+  client.on_lost = [&](const tryll::Error &error, bool) {
+    std::printf("%d turns, %s, then %d %s\n", turns - left, slept < turns / 2 ? "few woke a thread" : "most woke a thread",
+                error.code, error.message.c_str());
+    over = true;
+  };
+  client.connect();
+  while (!over) {
+    client.update();
+    std::this_thread::sleep_for(std::chrono::milliseconds(4));
+  }
+  return 0;
+}
+
 // ---- The server of a game ----
 
 tryll::ServerOptions server_options(int count, char **words) {
@@ -497,7 +553,8 @@ int main(int count, char **arguments) {
   if (mode == "killed") return killed(count - 2, arguments + 2);
   if (mode == "lost") return lost(arguments[2], count > 3 ? std::atoi(arguments[3]) : 1);
   const std::map<std::string, int (*)(const char *)> modes = {
-      {"api", api}, {"connect", connect}, {"spoken", spoken}, {"fetched", fetched}, {"unknown", unknown}, {"late", late}, {"slow", slow}};
+      {"api", api},   {"connect", connect}, {"spoken", spoken},   {"fetched", fetched}, {"unknown", unknown},
+      {"late", late}, {"slow", slow},       {"playing", playing}};
   const auto found = modes.find(mode);
   return found == modes.end() ? 2 : found->second(arguments[2]);
 }
