@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -105,12 +106,45 @@ def test_its_page_names_no_other_machine() -> None:
         assert addresses <= {"www.w3.org", "127.0.0.1:9101", "127.0.0.1:*", "localhost:*"}, file
 
 
-def test_without_a_client_its_script_says_how_to_build_one(tmp_path: Path) -> None:
-    script = tmp_path / "examples" / "tavern" / "serve.py"
+def served(checkout: Path, *arguments: str) -> tuple[int, str]:
+    """How the script ends in such a checkout, and all that it says."""
+    script = checkout / "examples" / "tavern" / "serve.py"
     script.parent.mkdir(parents=True)
     script.write_bytes((TAVERN / "serve.py").read_bytes())
     done = subprocess.run(
-        [sys.executable, str(script), "0"], capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+        [sys.executable, str(script), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
     )
-    assert done.returncode == 1
-    assert "npm run build" in done.stderr
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_without_a_client_its_script_says_how_to_build_one(tmp_path: Path) -> None:
+    code, said = served(tmp_path, "0")
+    assert code == 1
+    assert "npm run build" in said
+
+
+def test_its_script_tells_what_it_takes_to_who_asks_or_names_no_port(tmp_path: Path) -> None:
+    code, said = served(tmp_path / "asked", "--help")
+    assert code == 0
+    assert "any free one" in said
+    for number, word in enumerate(("99999", "-1", "tavern")):
+        code, said = served(tmp_path / str(number), word)
+        assert code == 2, said
+        assert "Traceback" not in said
+        assert "usage:" in said
+
+
+def test_its_script_says_what_to_do_where_its_port_is_taken(tmp_path: Path) -> None:
+    built = tmp_path / "clients" / "typescript" / "dist" / "index.js"
+    built.parent.mkdir(parents=True)
+    built.touch()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, said = served(tmp_path, str(port))
+    assert code == 1
+    assert f"127.0.0.1:{port} cannot be used: " in said
+    assert "Name another port" in said
