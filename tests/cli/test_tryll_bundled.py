@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from trunkline.cli.tryll_bundled import command_line, environment
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.patience import PATIENCE_SECONDS
+from trunkline.cli.tryll_bundled import PROGRAM, command_line, environment
 
 
 def test_only_what_the_environment_says_of_the_server_itself_counts() -> None:
@@ -25,3 +31,17 @@ def test_what_it_writes_goes_where_the_game_wants_it() -> None:
 
 def test_its_flags_are_those_of_serve() -> None:
     assert command_line(["--json"]) == ["trunkline", "tryll", "serve", "--json"]
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["--help"], 0), (["bogus"], 2), (["--no-such-flag"], 2)])
+def test_what_it_says_of_itself_names_the_program_that_is_in_its_folder(arguments: list[str], code: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "trunkline.cli.tryll_bundled", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+    )
+    assert done.returncode == code
+    said = done.stdout + done.stderr
+    assert f"Usage: {PROGRAM} [OPTIONS]" in said
+    assert "trunkline tryll" not in said

@@ -10,6 +10,8 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
+#: The program of a bundle, in its folder.
+PROGRAM = "tryll-server"
 STATE = "TRUNKLINE_BUNDLE_STATE"
 _KEPT = ("TRUNKLINE_TRYLL_", "TRUNKLINE_LOG_FORMAT")
 
@@ -29,6 +31,21 @@ def command_line(arguments: Sequence[str]) -> list[str]:
     return ["trunkline", "tryll", "serve", *arguments]
 
 
+def name_program() -> None:
+    """Have the help, and what is said of mistakes, name the program that is there: a bundle has no `trunkline`."""
+    import click
+
+    from trunkline.cli.tryll_serve import command
+
+    class Context(click.Context):
+        @property
+        def command_path(self) -> str:
+            return PROGRAM
+
+    command.context_class = Context
+    command.help = (command.help or "").replace("trunkline tryll serve", PROGRAM)
+
+
 def main() -> None:
     """Start it."""
     # The Python of a bundle is a folder in it.
@@ -39,6 +56,7 @@ def main() -> None:
     sys.argv = command_line(sys.argv[1:])
     from trunkline.cli import main as run
 
+    name_program()
     run()
 
 

@@ -13,8 +13,9 @@ from trunkline.base.values import Value
 from trunkline.cli.bundling import interpreter
 from trunkline.cli.bundling.models import GRAPHS, MODELS, ChosenGraph, ChosenModel
 from trunkline.cli.bundling.packages import Package
+from trunkline.cli.tryll_bundled import PROGRAM
 
-LAUNCHER, CONFIG, README, MANIFEST = "tryll-server", "tryll.toml", "README.txt", "manifest.json"
+LAUNCHER, CONFIG, README, MANIFEST = PROGRAM, "tryll.toml", "README.txt", "manifest.json"
 #: What the list calls its own form. Counted up when a reader would have to know.
 FORMAT = 1
 
