@@ -11,7 +11,8 @@ from types import ModuleType
 import pytest
 
 import trunkline
-from trunkline.base.extras import install_hint
+from trunkline.base import extras
+from trunkline.base.extras import adding, install_hint
 
 ROOT = Path(trunkline.__file__).parents[2]
 
@@ -31,3 +32,12 @@ def test_an_environment_without_pip_is_filled_by_uv(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(sys, "executable", "/x/python")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pip" else ModuleType(name).__spec__)
     assert install_hint("coder") == "uv pip install --python /x/python 'trunkline[coder]'"
+
+
+def test_a_bundle_takes_no_packages_and_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "_bundled", False)
+    assert adding("local").startswith("Add it with `")
+    extras.mark_bundle()
+    assert adding("local") == "Make the bundle again with the extra `local` installed."
+    told = "Make the bundle again with the extras `voice` and `voice-gpl` installed."
+    assert adding("voice", "voice-gpl") == told

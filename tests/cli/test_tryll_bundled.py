@@ -45,3 +45,14 @@ def test_what_it_says_of_itself_names_the_program_that_is_in_its_folder(argument
     said = done.stdout + done.stderr
     assert f"Usage: {PROGRAM} [OPTIONS]" in said
     assert "trunkline tryll" not in said
+
+
+def test_what_it_lacks_is_not_to_be_installed_into_it() -> None:
+    """A game's player has no package index, and what a bundle has was chosen when it was made."""
+    script = (
+        "import trunkline.cli; from trunkline.base.extras import adding; from trunkline.cli import tryll_bundled\n"
+        "trunkline.cli.main = lambda: print(adding('local'))\n"
+        "tryll_bundled.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+    assert done.stdout == "Make the bundle again with the extra `local` installed.\n", done.stderr

@@ -32,6 +32,9 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "up": ("websockets",),
     "bundle": ("elftools", "packaging"),
 }
+#: Whether this is a bundle, whose packages were chosen when it was made: `mark_bundle` says so.
+_bundled = False
+
 #: Whose part of the program wants which extra, where several bring the same.
 _WANTED = {"trunkline.exchange": "exchange", "trunkline.runner": "runner", "trunkline.models.voice": "voice"}
 
@@ -78,8 +81,17 @@ def missing(extra: str) -> str | None:
     return next((module for module in modules()[extra] if find_spec(module) is None), None)
 
 
+def mark_bundle() -> None:
+    """Have errors of this process say how a bundle gets what it lacks: no package is ever added to one."""
+    global _bundled
+    _bundled = True
+
+
 def adding(*extras: str) -> str:
     """The sentence in every error about parts that are missing. Others may follow it: the command ends visibly."""
+    if _bundled:
+        named = " and ".join(f"`{extra}`" for extra in extras)
+        return f"Make the bundle again with the extra{'' if len(extras) == 1 else 's'} {named} installed."
     return f"Add {'it' if len(extras) == 1 else 'them'} with `{install_hint(','.join(extras))}`."
 
 

@@ -54,8 +54,10 @@ def main() -> None:
         del os.environ[name]
     os.environ.update(ours)
     sys.argv = command_line(sys.argv[1:])
+    from trunkline.base.extras import mark_bundle
     from trunkline.cli import main as run
 
+    mark_bundle()
     name_program()
     run()
 
