@@ -1459,7 +1459,7 @@ constexpr int send_flags = 0;
 #endif
 
 /// One connection, from the attempt to its end. Its thread connects, and writes what could not be written at once. It also
-/// reads, unless the game looks often: then `take` does, and nothing that comes has to wake a thread.
+/// reads, unless the game looks often or waits: then that does, and nothing that comes has to wake a thread.
 class Link {
 public:
   Link(std::string host, std::uint16_t port, Time until) : host_(std::move(host)), port_(port), until_(until) {
@@ -1499,14 +1499,24 @@ public:
 
   /// Until something has come, or until that time.
   void wait(Time until) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    // Whoever waits is to be woken, and only the thread can do that.
-    waited_ = Clock::now();
-    if (looked_ != Time::min()) {
-      looked_ = Time::min();
-      needed_.notify_all();
+    for (;;) {
+      {
+        std::unique_lock<std::mutex> lock(mutex_);
+        looked_ = Clock::now();
+        // Until the thread has left the reading to the game, it has to tell, and that it has, too.
+        news_.wait_until(lock, until, [this] { return !inbox_.empty() || over_ || (parked_ && !ends_); });
+        if (!inbox_.empty() || over_ || Clock::now() >= until) return;
+      }
+      Polled polled{};
+      polled.fd = socket_;
+      polled.events = POLLIN;
+      // Not for long: the thread is to know that somebody is here, and may have had to read after all.
+      const int found = poll_sockets(&polled, 1, std::min(milliseconds_until(until), still_here));
+      if (!found || (found < 0 && interrupted(last_error()))) continue;
+      std::lock_guard<std::mutex> lock(mutex_);
+      ready_ = true;
+      return;
     }
-    news_.wait_until(lock, until, [this] { return !inbox_.empty() || over_; });
   }
 
   /// Sends bytes, or keeps them until there is room. Never waits. False: too many are kept already.
@@ -1537,8 +1547,8 @@ private:
   static constexpr std::size_t most_inbox = 32u << 20, most_outbox = 64u << 20;
   /// A game that has not looked for so long is busy otherwise: the thread reads again.
   static constexpr std::chrono::milliseconds absent{250};
-  /// A game that waits now and then goes on doing so: for so long, the thread reads for it.
-  static constexpr std::chrono::seconds waiting{1};
+  /// Milliseconds after which one that waits says that it still does.
+  static constexpr int still_here = 100;
   /// A game that looks more often than that finds what came a little later, and asks the system less.
   static constexpr std::chrono::milliseconds between_looks{1};
   /// Reads of one look: as much as a game gets at once.
@@ -1560,8 +1570,10 @@ private:
   /// Whether reading has told that the connection ends, and why. Written by who holds `reading_`, too.
   bool ends_ = false;
   Error end_;
-  /// When the game has looked into the socket itself, and when it has waited; never: `Time::min()`.
-  Time looked_ = Time::min(), waited_ = Time::min();
+  /// When the game has looked into the socket itself; never: `Time::min()`.
+  Time looked_ = Time::min();
+  /// Whether the thread leaves the reading to the game, and whether a game that waited has seen that there is something.
+  bool parked_ = false, ready_ = false;
   /// Who holds it reads: the thread or the game. Taken before `mutex_`; it guards what follows.
   std::mutex reading_;
   std::vector<std::uint8_t> buffer_ = std::vector<std::uint8_t>(64 * 1024);
@@ -1682,8 +1694,12 @@ private:
       {
         std::unique_lock<std::mutex> lock(mutex_);
         // As long as the game looks by itself, nobody has to be woken by what comes.
-        while (!stop_ && !ends_ && outbox_.empty() && looked_ != Time::min() && Clock::now() < looked_ + absent)
+        while (!stop_ && !ends_ && outbox_.empty() && looked_ != Time::min() && Clock::now() < looked_ + absent) {
+          if (!parked_) news_.notify_all();
+          parked_ = true;
           needed_.wait_until(lock, looked_ + absent);
+        }
+        parked_ = false;
         if (stop_) return error_of(Code::ConnectionDropped);
         if (ends_) return end_;
         looked_ = Time::min();
@@ -1709,8 +1725,8 @@ private:
     {
       std::lock_guard<std::mutex> lock(mutex_);
       if (socket_ == no_socket || ends_ || inbox_.size() > most_inbox) return;
-      if (waited_ != Time::min() && now < waited_ + waiting) return;
-      if (looked_ != Time::min() && now < looked_ + between_looks) return;
+      if (!ready_ && looked_ != Time::min() && now < looked_ + between_looks) return;
+      ready_ = false;
       looked_ = now;
     }
     std::unique_lock<std::mutex> reads(reading_, std::try_to_lock);

@@ -254,8 +254,9 @@ async def test_a_server_that_sends_faster_than_a_game_reads_is_slowed_and_nothin
         (pack("<I", 1 << 20 | 1), "5003 The server broke the protocol: a frame of 1048577 bytes."),
     ],
 )
-async def test_a_game_that_looks_again_and_again_reads_by_itself_and_wakes_no_thread(
-    api: Path, last: Any, told: str
+@pytest.mark.parametrize("way", ["looking", "waiting"])
+async def test_a_game_that_looks_again_and_again_or_waits_reads_by_itself_and_wakes_no_thread(
+    api: Path, last: Any, told: str, way: str
 ) -> None:
     require("/proc", sys.platform == "linux", "Linux")
     turns = count()
@@ -265,7 +266,7 @@ async def test_a_game_that_looks_again_and_again_reads_by_itself_and_wakes_no_th
 
     async with TryllStub() as stub:
         stub.answers[m.SendMessageRequest] = answer
-        assert await ran(api, "playing", str(stub.port)) == [f"100 turns, few woke a thread, then {told}"]
+        assert await ran(api, way, str(stub.port)) == [f"100 turns, few woke a thread, then {told}"]
 
 
 READY = m.SessionReady(m.PROTOCOL_VERSION, 1)

@@ -457,8 +457,8 @@ long sleeps_of_others() {
   return all - count("/proc/thread-self/status");
 }
 
-/// Looks for each frame that it would draw, and waits for nothing: says how its turns ended, and how often that woke a thread.
-int playing(const char *port) {
+/// Looks for each frame that it would draw, or waits: says how its turns ended, and how often that woke a thread.
+int playing(const char *port, bool waits) {
   constexpr int turns = 100;
   auto options = options_for(port);
   options.reconnect.attempts = 0;
@@ -490,6 +490,10 @@ int playing(const char *port) {
   };
   client.connect();
   while (!over) {
+    if (waits) {
+      client.wait(1);
+      continue;
+    }
     client.update();
     std::this_thread::sleep_for(std::chrono::milliseconds(4));
   }
@@ -552,9 +556,9 @@ int main(int count, char **arguments) {
   if (mode == "managed") return managed(count - 2, arguments + 2);
   if (mode == "killed") return killed(count - 2, arguments + 2);
   if (mode == "lost") return lost(arguments[2], count > 3 ? std::atoi(arguments[3]) : 1);
+  if (mode == "looking" || mode == "waiting") return playing(arguments[2], mode == "waiting");
   const std::map<std::string, int (*)(const char *)> modes = {
-      {"api", api},   {"connect", connect}, {"spoken", spoken},   {"fetched", fetched}, {"unknown", unknown},
-      {"late", late}, {"slow", slow},       {"playing", playing}};
+      {"api", api}, {"connect", connect}, {"spoken", spoken}, {"fetched", fetched}, {"unknown", unknown}, {"late", late}, {"slow", slow}};
   const auto found = modes.find(mode);
   return found == modes.end() ? 2 : found->second(arguments[2]);
 }
