@@ -99,6 +99,8 @@ def _target(
         raise click.UsageError(
             f"The address of a server is `HOST:PORT`, `ws://HOST:PORT` or `wss://HOST:PORT`, not `{address}`."
         ) from None
+    if "?" in address:
+        raise click.UsageError(f"The kit checks the binary form of the messages: say `{where}`, without `?...`.")
     if tls_ca is not None and where.scheme == "ws":
         raise click.UsageError(f"`--tls-ca` goes with `HOST:PORT` or `wss://`: there is no TLS at `{where}`.")
     if not yes and not is_loopback(where.host):

@@ -96,6 +96,11 @@ def test_a_server_is_certified_over_tls_too(tmp_path: Path) -> None:
     assert conform(tcp, "--tls-ca", str(certificate.with_suffix(".key"))).exit_code == 2
 
 
+def test_a_form_that_the_kit_does_not_check_is_wrong_usage() -> None:
+    done = conform("ws://127.0.0.1:1/?format=json")
+    assert (done.exit_code, "say `ws://127.0.0.1:1`" in done.output) == (2, True), done.output
+
+
 def test_a_certificate_for_an_address_without_tls_is_wrong_usage(tmp_path: Path) -> None:
     done = conform("ws://127.0.0.1:1", "--tls-ca", str(own_certificate(tmp_path)))
     assert (done.exit_code, "goes with `HOST:PORT` or `wss://`" in done.output) == (2, True), done.output
