@@ -12,14 +12,20 @@ import pytest
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base import status_pages
 from trunkline.base.hosts import Hosts
-from trunkline.base.status_pages import MAX_CONNECTIONS, MAX_HEAD_BYTES, StatusPage, StatusPages
+from trunkline.base.status_pages import MAX_CONNECTIONS, MAX_HEAD_BYTES, Page, StatusPage, StatusPages
 
 
 def _failing() -> StatusPage:
     raise ValueError("nobody foresaw this")
 
 
-PAGES = {
+async def _counted() -> StatusPage:
+    await asyncio.sleep(0)
+    return StatusPage("3\n")
+
+
+PAGES: dict[str, Page] = {
+    "/counted": _counted,
     "/healthz": lambda: StatusPage("fine\n"),
     "/secret": lambda: StatusPage("12\n", media_type="text/x-figures"),
     "/bad": _failing,
@@ -43,6 +49,12 @@ async def test_a_page_is_made_anew_for_each_request_and_says_what_it_is() -> Non
         assert (head.status_code, head.text, head.headers["content-length"]) == (200, "", "5")
         assert (await client.get("/other")).status_code == 404
         assert (await client.post("/healthz", content=b"x" * 1000)).status_code == 405
+
+
+async def test_a_page_may_wait_for_what_it_tells() -> None:
+    async with pages() as (host, port), httpx.AsyncClient(base_url=f"http://{host}:{port}") as client:
+        found = await client.get("/counted")
+        assert (found.status_code, found.text) == (200, "3\n")
 
 
 async def test_a_page_that_fails_says_so_and_the_log_says_why(caplog: pytest.LogCaptureFixture) -> None:

@@ -14,9 +14,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from hmac import compare_digest
+from inspect import isawaitable
 
 import h11
 
@@ -44,6 +45,10 @@ class StatusPage(Value):
     media_type: str = _TEXT
 
 
+Page = Callable[[], StatusPage | Awaitable[StatusPage]]
+"""What makes an answer, at once or in its time, which is at most `SECONDS`."""
+
+
 class StatusPages:
     """The pages, by path.
 
@@ -56,7 +61,7 @@ class StatusPages:
 
     def __init__(
         self,
-        pages: Mapping[str, Callable[[], StatusPage]],
+        pages: Mapping[str, Page],
         hosts: Hosts,
         token: str = "",
         for_all: Collection[str] = (),
@@ -126,7 +131,7 @@ class StatusPages:
         else:
             if not isinstance(event, h11.Request):
                 return
-            page, is_head = self._page(event), event.method == b"HEAD"
+            page, is_head = await self._page(event), event.method == b"HEAD"
         body = page.text.encode()
         headers = [
             ("Content-Type", page.media_type), ("Content-Length", str(len(body))), ("Connection", "close"),
@@ -138,7 +143,7 @@ class StatusPages:
         writer.write((head or b"") + (b"" if is_head else body))
         await writer.drain()
 
-    def _page(self, request: h11.Request) -> StatusPage:
+    async def _page(self, request: h11.Request) -> StatusPage:
         headers = dict(request.headers)
         if not self._hosts.allow(headers.get(b"host", b"").decode("latin-1")):
             return StatusPage(f"{REFUSED}\n", 400)
@@ -152,7 +157,8 @@ class StatusPages:
         if path not in self._for_all and not self._is_trusted(headers.get(b"authorization", b"")):
             return StatusPage("Say the token: `Authorization: Bearer TOKEN`.\n", 401)
         try:
-            return make()
+            made = make()
+            return await made if isawaitable(made) else made
         except Exception:
             logger.exception("a status page failed")
             return StatusPage("This page failed: the log says why.\n", 500)

@@ -20,7 +20,7 @@ from trunkline.base.config_services import listed
 from trunkline.base.config_settled import EffectiveConfig
 from trunkline.base.printable import printable_line
 from trunkline.base.vocabulary import MODES, Mode
-from trunkline.cli import log_options, opening, services, serving, tryll_serving
+from trunkline.cli import figures, log_options, opening, services, serving, tryll_serving
 from trunkline.cli.chat import complete_agent
 from trunkline.cli.explained import explanation
 from trunkline.cli.tryll_serving import ServePlan, ServerDoors
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 #: What `--ws` means without an address.
 _NEXT = "next"
 _PUBLIC = "Add `--public` if they may, and set TRUNKLINE_TRYLL_TOKEN, or use `--no-token` in a network that you trust."
-_METRICS = "Add `--public` if they may ask for figures, or say `--metrics 127.0.0.1:PORT`."
 _EVERYBODY = "Whoever reaches this address can use the server: `--no-token` lets everybody in."
 #: Whose log there is. What others log may hold what agents and their tools say.
 _LOGGERS = ("trunkline.wires.tryll", "trunkline.agents.graph")
@@ -120,12 +119,7 @@ def _origins(context: click.Context, parameter: click.Parameter, said: tuple[str
 @click.option(
     "--tls-key", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="Its key, if it is not in it."
 )
-@services.option(
-    "tryll",
-    "metrics",
-    metavar="HOST:PORT",
-    help="Tell figures at `/metrics`, for Prometheus, and `/healthz`, for probes.",
-)
+@figures.option("tryll")
 @services.option(
     "tryll", "max_clients", metavar="N", type=click.IntRange(1), help="Refuse more connections than that at once."
 )
@@ -211,9 +205,7 @@ def command(
         load_configured.options_for()
         models = services.existing(found, "models_dir", directory=True)
         storage = services.existing(found, "storage_root", directory=True)
-        page = None
-        if found["metrics"]:
-            page = serving.address(found["metrics"], public=found["public"], hint=_METRICS, flag="--metrics")
+        page = figures.place(found, public=found["public"])
         redactor = opening.redactor(None, *([token] if token else []))
         log_options.begin(found["log_level"], found["log_file"], redactor, _LOGGERS)
         log_context.of_process["wire"] = "tryll"

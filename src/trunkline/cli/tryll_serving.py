@@ -13,9 +13,9 @@ import click
 
 from trunkline.base import jsontext, open_files, paths
 from trunkline.base.config_addresses import joined
-from trunkline.base.hosts import Hosts, is_loopback
 from trunkline.base.values import Value
 from trunkline.cli import serving
+from trunkline.cli.figures import FiguresDoor, FiguresTold
 from trunkline.core.starting import another_address, cannot_listen
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from trunkline.agents.graph.agent_models import AgentModels
     from trunkline.agents.graph.hosting import Models
     from trunkline.agents.graph.recorded import ConversationRecords
-    from trunkline.base.status_pages import StatusPages
     from trunkline.wires.tryll.serve import TryllServer
 
 #: Objects after which a process that serves looks for garbage, and how often it looks further.
@@ -101,50 +100,20 @@ async def serve(plan: ServePlan, stop: asyncio.Event) -> None:
         turns_per_minute=plan.turns_per_minute,
     )
     server = TryllServer(graphs, settings, ServerFigures() if plan.metrics else None)
-    pages: StatusPages | None = None
-    figures: tuple[str, int] | None = None
+    # The token that others say there is that of the server: it needs what the server needs.
+    door = FiguresDoor(plan.metrics, plan.token, plan.doors.tls)
+    told = FiguresTold(door, lambda: server.figures.text(server) if server.figures else "", lambda: server.stopping)
     try:
         real = await plan.doors.open(server)
-        if plan.metrics is not None:
-            pages = _pages(server, plan.metrics[0], plan.token)
-            figures = await _listen(pages, *plan.metrics, plan.doors.tls)
+        await told.open()
         _collect_seldom()
-        _tell_ready(plan.doors, *real, figures, as_json=plan.as_json)
-        if figures is not None:
-            told = serving.shown(*figures, tls=plan.doors.tls is not None)
-            serving.told(f"Its figures are at {told}/metrics")
+        _tell_ready(plan.doors, *real, told.address, as_json=plan.as_json)
+        told.tell()
         await stop.wait()
     finally:
-        # To the end: a probe is told that it stops.
         await server.close()
-        if pages is not None:
-            await pages.close()
+        await told.close()
         await graphs.close()
-
-
-def _pages(server: TryllServer, host: str, token: str) -> StatusPages:
-    """What is told of the server over HTTP. That it is alive is for everybody to know, and what it does is not."""
-    from trunkline.base.prometheus import MEDIA_TYPE
-    from trunkline.base.status_pages import StatusPage, StatusPages
-
-    def healthy() -> StatusPage:
-        if server.stopping:
-            return StatusPage("stopping\n", 503)
-        return StatusPage("ready\n")
-
-    def figures() -> StatusPage:
-        return StatusPage(server.figures.text(server) if server.figures else "", media_type=MEDIA_TYPE)
-
-    pages = {"/metrics": figures, "/healthz": healthy}
-    return StatusPages(pages, Hosts.of(host), "" if is_loopback(host) else token, for_all=["/healthz"])
-
-
-async def _listen(pages: StatusPages, host: str, port: int, tls: ssl.SSLContext | None) -> tuple[str, int]:
-    # The token that others say there is that of the server: it needs what the server needs.
-    try:
-        return await pages.listen(host, port, tls)
-    except OSError as error:
-        raise cannot_listen(host, port, error, another_address("--metrics")) from None
 
 
 def _tell_ready(
