@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.cli import network, serving
+from trunkline.cli.figures import FiguresDoor
 from trunkline.core.configuration import settled
 from trunkline.core.faults import ConfigError
 from trunkline.network.configured import settings_from
@@ -112,7 +113,8 @@ def test_what_holds_without_any_configuration_is_what_the_schema_says(tmp_path: 
 
 
 def test_wrong_usage_is_told_without_a_traceback(tmp_path: Path) -> None:
-    for arguments in (["--listen", "0.0.0.0:1"], ["--db", "mysql://x"], ["--db", "sqlite:////proc/no/where.db"]):
+    wrong = (["--listen", "0.0.0.0:1"], ["--metrics", "0.0.0.0:1"], ["--metrics", "nowhere"])
+    for arguments in (*wrong, ["--db", "mysql://x"], ["--db", "sqlite:////proc/no/where.db"]):
         result = CliRunner().invoke(network.command, ["serve", *arguments], env={"TRUNKLINE_HOME": str(tmp_path)})
         assert result.exit_code == 1, result.output
         assert result.output.startswith("Error: ")
@@ -154,6 +156,38 @@ def test_it_serves_until_a_signal_and_keeps_everything_under_its_home(tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["home"]
 
 
+@pytest.mark.process
+def test_figures_and_health_are_told_beside_the_network_until_it_has_ended(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "trunkline", "network", "serve", "--listen", "127.0.0.1:0"]
+    environ = os.environ | {"TRUNKLINE_HOME": str(tmp_path)}
+    with subprocess.Popen(
+        [*command, "--metrics", "127.0.0.1:0"], env=environ, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stderr is not None
+            ready = re.search(r"(http://127\.0\.0\.1:\d+)/ ", process.stderr.readline())
+            told = re.fullmatch(r"Its figures are at (http://(127\.0\.0\.1:\d+))/metrics\n", process.stderr.readline())
+            assert ready
+            assert told
+            assert httpx.get(f"{told[1]}/healthz", timeout=PATIENCE_SECONDS).text == "ready\n"
+            assert httpx.get(f"{ready[1]}/livez", timeout=PATIENCE_SECONDS).status_code == 200
+            figures = httpx.get(f"{told[1]}/metrics", timeout=PATIENCE_SECONDS)
+            assert figures.headers["content-type"] == "text/plain; version=0.0.4"
+            assert "\ntrunkline_network_database_up 1\n" in figures.text
+            assert '\ntrunkline_network_requests_total{status="2xx"} 1\n' in figures.text
+            # They are nowhere else: what is public stays as it was.
+            assert httpx.get(f"{ready[1]}/metrics", timeout=PATIENCE_SECONDS).status_code == 404
+            second = subprocess.run(
+                [*command, "--metrics", told[2]], env=environ | {"TRUNKLINE_HOME": str(tmp_path / "second")},
+                capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
+            )  # fmt: skip
+            assert (second.returncode, "another address with `--metrics HOST:PORT`" in second.stderr) == (1, True)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE_SECONDS) == 128 + signal.SIGTERM
+        finally:
+            process.kill()
+
+
 async def test_without_its_packages_nothing_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from trunkline.core import starting
 
@@ -164,6 +198,7 @@ async def test_without_its_packages_nothing_is_made(tmp_path: Path, monkeypatch:
             "127.0.0.1",
             0,
             settings({"TRUNKLINE_HOME": str(tmp_path / "home")}),
+            FiguresDoor(),
             asyncio.Event(),
         )
     assert os.listdir(tmp_path) == []

@@ -67,6 +67,8 @@ def agent_config(sns: SnsStub, **more: Any) -> dict[str, Any]:
         (["serve", "--secret-file", "/nowhere/secret"], "", "cannot be read: No such file"),
         (["serve", "--listen", "0.0.0.0:4318"], SECRET, "it listens on this machine alone"),
         (["serve", "--listen", "4318"], SECRET, "is not an address"),
+        (["serve", "--metrics", "0.0.0.0:9111"], SECRET, "it listens on this machine alone"),
+        (["serve", "--metrics", "9111"], SECRET, "Say `--metrics HOST:PORT`"),
         (["serve", "--allow-origin", "*"], SECRET, "`*` is not an origin"),
         (["serve", "--allow-origin", "null"], SECRET, "is not an origin"),
         (["serve", "--allow-origin", "https://a.example/path"], SECRET, "is not an origin"),
@@ -286,13 +288,13 @@ class Process:
 
 
 @asynccontextmanager
-async def process(home: Path, secret_file: Path) -> AsyncIterator[Process]:
+async def process(home: Path, secret_file: Path, *more: str) -> AsyncIterator[Process]:
     environ = os.environ | {
         "TRUNKLINE_HOME": str(home), "AGENT_CREDENTIAL": TOKEN,
         "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
     }  # fmt: skip
     started = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", PROGRAM, "serve", "--listen", "127.0.0.1:0", "--secret-file", str(secret_file),
+        sys.executable, "-c", PROGRAM, "serve", "--listen", "127.0.0.1:0", "--secret-file", str(secret_file), *more,
         stderr=asyncio.subprocess.PIPE, env=environ,
     )  # fmt: skip
     try:
@@ -341,6 +343,33 @@ async def test_what_ran_runs_again_after_kill_9_and_sigterm_ends_it_in_time_thou
     known = json.loads((home / "runner/agents.json").read_text())["agents"]
     assert {name: entry["wanted"] for name, entry in known.items()} == {AGENT: True, "another": True}
     assert_no_secret_under(home)
+
+
+@pytest.mark.process
+async def test_figures_and_health_are_told_beside_the_launcher_and_no_secret(sns: SnsStub, tmp_path: Path) -> None:
+    home, secret = tmp_path / "home", tmp_path / "secret.txt"
+    secret.write_text(SECRET)
+    async with process(home, secret, "--metrics", "127.0.0.1:0") as served:
+        assert served.process.stderr is not None
+        line = (await asyncio.wait_for(served.process.stderr.readline(), PATIENCE_SECONDS)).decode()
+        told = re.fullmatch(r"Its figures are at (http://(127\.0\.0\.1:\d+))/metrics\n", line)
+        assert told, line
+        await served.http.post("/runner/start", json=agent_config(sns))
+        async with httpx.AsyncClient(base_url=told[1], timeout=PATIENCE_SECONDS) as http:
+            assert (await http.get("/healthz")).text == "ready\n"
+            figures = (await http.get("/metrics")).text
+        assert '\ntrunkline_runner_agents{state="running"} 1\n' in figures
+        assert '\ntrunkline_runner_cycles_total{outcome="success"} 1\n' in figures
+        assert '\ntrunkline_runner_actions_total{action="create_thread",outcome="success"} 1\n' in figures
+        assert SECRET not in figures
+        assert TOKEN not in figures
+        taken = ["serve", "--listen", "127.0.0.1:0", "--metrics", told[2]]
+        second = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", PROGRAM, *taken, "--secret-file", str(secret),
+            stderr=asyncio.subprocess.PIPE, env=os.environ | {"TRUNKLINE_HOME": str(tmp_path / "other")},
+        )  # fmt: skip
+        _, said = await asyncio.wait_for(second.communicate(), PATIENCE_SECONDS)
+        assert (second.returncode, b"another address with `--metrics HOST:PORT`" in said) == (1, True), said
 
 
 def assert_no_secret_under(home: Path) -> None:

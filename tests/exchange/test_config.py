@@ -168,6 +168,8 @@ def test_the_files_of_a_runner_lie_beside_the_file(tmp_path: Path) -> None:
         ("[agents.a]\nagent = 'echo'\nmodle = 'x'\n", 3, "agents.a.modle", "unknown key"),
         ("[agents.a]\nagent = 'echo'\n[agents.a.budget]\nturns = 1\n", 4, "agents.a.budget.turns", "unknown key"),
         ("[wires.trill]\n", 1, "wires.trill", "unknown key"),
+        ("[wires.network]\nmetrics = '127.0.0.1:0'\n", 2, "wires.network.metrics", "unknown key"),
+        ("[wires.runner]\nmetrics = '127.0.0.1:0'\n", 2, "wires.runner.metrics", "unknown key"),
         ("[exchange]\nlisten = 4400\n", 2, "exchange.listen", "an address such as"),
         ("[exchange]\napprovals_expire = 3\n", 2, "exchange.approvals_expire", "a duration such as"),
         ("[agents.a]\nworkspace = '.'\n", 1, "agents.a", "needs `agent`"),

@@ -19,8 +19,10 @@ class Refused(Exception):
     Work that runs behind a signature raises it before its first write: the nonce that was used stays used.
     """
 
-    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None, *, why: str = "") -> None:
+        """`why`: a word for whoever counts refusals of this kind."""
         super().__init__(message)
+        self.why = why
         self.status = status
         self.message = message
         self.headers = dict(headers or {})

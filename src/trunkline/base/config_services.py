@@ -142,6 +142,10 @@ _READS: Mapping[str, Callable[[str], Any]] = {
     NETWORKS.wanted: listed,
 }
 
+_METRICS = _setting(
+    LISTEN, "the address of `/metrics` and `/healthz`; port 0 picks a free one", otherwise="none", flag="--metrics"
+)
+
 _BRIDGE: Schema = {
     "agent": _setting(
         TEXT,
@@ -220,6 +224,7 @@ _NETWORK: Schema = {
     "explorer_key": _setting(
         TEXT, "the key for the explorer", otherwise="none", variable="ETHERSCAN_API_KEY", secret=True
     ),
+    "metrics": _METRICS,
 }
 
 _RUNNER: Schema = {
@@ -239,6 +244,9 @@ _RUNNER: Schema = {
         flag="--allow-origin",
         variable="RUNNER_ALLOWED_ORIGIN",
         form=addresses.origin,
+    ),
+    "metrics": _METRICS.replace(
+        about="the address of `/metrics` and `/healthz`, on this machine only; port 0 picks a free one"
     ),
 }
 
@@ -281,9 +289,7 @@ _TRYLL: Schema = {
         TEXTS.narrowing(within()), "tools that these agents may use in any mode", [], otherwise="none", flag="--allow"
     ),
     "sessions": _setting(SWITCH.narrowing(only_off), "save every conversation as a session", False, flag="--sessions"),
-    "metrics": _setting(
-        LISTEN, "the address of `/metrics` and `/healthz`; port 0 picks a free one", otherwise="none", flag="--metrics"
-    ),
+    "metrics": _METRICS,
     "max_clients": _setting(
         COUNT, "connections that there may be at once", otherwise="any number", flag="--max-clients"
     ),

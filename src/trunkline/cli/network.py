@@ -17,7 +17,7 @@ import click
 from trunkline.base import config_addresses as addresses
 from trunkline.base import paths
 from trunkline.base.printable import printable
-from trunkline.cli import log_options, opening, services, serving
+from trunkline.cli import figures, log_options, opening, services, serving
 from trunkline.cli.explained import explanation
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.starting import require
@@ -83,8 +83,9 @@ def command() -> None:
     metavar="NAME",
     help="A host name by which it is reached, such as net.example.",
 )
+@figures.option("network")
 @log_options.format_option
-def serve(db: str | None, listen: str | None, public: bool, hosts: tuple[str, ...]) -> None:
+def serve(db: str | None, listen: str | None, public: bool, hosts: tuple[str, ...], metrics: str | None) -> None:
     """Serve pages and API until stopped. The network is ready when `GET /readyz` answers with 200.
 
     It answers only who calls it by a name of its own: one of this machine, the one in `--listen`, that of
@@ -94,6 +95,7 @@ def serve(db: str | None, listen: str | None, public: bool, hosts: tuple[str, ..
     Examples:
       trunkline network serve
       trunkline network serve --listen 0.0.0.0:4317 --public --allow-host net.example
+      trunkline network serve --metrics 127.0.0.1:9110
 
     \b
     Environment:
@@ -111,17 +113,20 @@ def serve(db: str | None, listen: str | None, public: bool, hosts: tuple[str, ..
     try:
         from trunkline.network.configured import settings_from
 
-        found = services.settled("network", {"listen": listen, "public": public, "db": db})
+        found = services.settled("network", {"listen": listen, "public": public, "db": db, "metrics": metrics})
         host, port = serving.address(found["listen"], public=found["public"], hint=_PUBLIC)
+        door = figures.FiguresDoor(figures.place(found, public=found["public"]))
         settings = settings_from(found, os.path.join(paths.state_dir(), "network"))
         settings = settings.replace(hosts=(*settings.hosts, *map(_host, hosts)))
         url = found["db"] or f"sqlite:///{os.path.join(paths.state_dir(), 'network', 'network.db')}"
     except (Fault, OSError) as error:
         raise click.ClickException(printable(explanation(error))) from error
-    serving.serve(lambda stop: _serve(url, host, port, settings, stop))
+    serving.serve(lambda stop: _serve(url, host, port, settings, door, stop))
 
 
-async def _serve(url: str, host: str, port: int, settings: NetworkSettings, stop: asyncio.Event) -> None:
+async def _serve(
+    url: str, host: str, port: int, settings: NetworkSettings, door: figures.FiguresDoor, stop: asyncio.Event
+) -> None:
     from trunkline.cli.agent_options import log_to_stderr
     from trunkline.network.network import Network
     from trunkline.network.open_database import open_database
@@ -131,14 +136,19 @@ async def _serve(url: str, host: str, port: int, settings: NetworkSettings, stop
     require("The network", "network")
     paths.ensure_dir(settings.home)
     database = await open_database(url)
+    network = Network(database, settings)
+    told = figures.FiguresTold(door, lambda: network.figures.text(network), stop.is_set)
+
+    def ready(host: str, port: int) -> None:
+        serving.told(f"The network is ready: {serving.shown(host, port)}/ (Ctrl-C ends it.)")
+        told.tell()
+
     try:
-        await serve_until(Network(database, settings), host, port, stop, _tell_address)
+        await told.open()
+        await serve_until(network, host, port, stop, ready)
     finally:
+        await told.close()
         await database.close()
-
-
-def _tell_address(host: str, port: int) -> None:
-    serving.told(f"The network is ready: {serving.shown(host, port)}/ (Ctrl-C ends it.)")
 
 
 def _secrets(settings: NetworkSettings, url: str) -> list[str]:

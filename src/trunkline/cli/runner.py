@@ -22,7 +22,7 @@ from trunkline.base.config_settled import EffectiveConfig
 from trunkline.base.environ_secrets import url_secrets
 from trunkline.base.printable import printable
 from trunkline.base.visible import visible
-from trunkline.cli import log_options, services, serving, table
+from trunkline.cli import figures, log_options, services, serving, table
 from trunkline.cli.explained import explanation
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.preview import plain, preview
@@ -72,9 +72,15 @@ def command() -> None:
 @click.option("--secret-file", type=click.Path(dir_okay=False), metavar="FILE", help="Read the secret from a file.")
 @services.option("runner", "allow_origin", metavar="ORIGIN", help="The one origin whose pages may call.")
 @services.option("runner", "db", metavar="URL", help="`postgresql://...` that launchers share their agents in.")
+@figures.option("runner")
 @log_options.format_option
 def serve(
-    listen: str | None, secret: str | None, secret_file: str | None, allow_origin: str | None, db: str | None
+    listen: str | None,
+    secret: str | None,
+    secret_file: str | None,
+    allow_origin: str | None,
+    db: str | None,
+    metrics: str | None,
 ) -> None:
     """Keep agents running until stopped. Those that run now run again after a restart, if a keyring has their secrets.
 
@@ -88,6 +94,7 @@ def serve(
       RUNNER_LAUNCHER_SECRET=... trunkline runner serve
       trunkline runner serve --listen 127.0.0.1:4391 --secret-file secret.txt --allow-origin https://net.example
       trunkline runner serve --secret-file secret.txt --db postgresql://runners@db.example/runners
+      trunkline runner serve --secret-file secret.txt --metrics 127.0.0.1:9111
     """
     from trunkline.base.keyring import system_keyring
     from trunkline.runner.fleet import FleetHome
@@ -95,10 +102,11 @@ def serve(
     from trunkline.runner.launcher import Launcher, opened_fleet
     from trunkline.runner.launcher import serve as serve_until
 
-    said = _settled({"listen": listen, "allow_origin": allow_origin, "db": db})
+    said = _settled({"listen": listen, "allow_origin": allow_origin, "db": db, "metrics": metrics})
     found = _secret(secret, secret_file, said, f"Set {SECRET_VARIABLE}, or say `--secret-file` or `--secret`.")
     try:
         host, port = serving.address(said["listen"], hint=_LOCAL_ONLY)
+        door = figures.FiguresDoor(figures.place(said, hint=_LOCAL_ONLY))
         launcher = Launcher(paths.state_dir(), host, port, found, _origin(said["allow_origin"]))
     except (Fault, OSError) as error:
         raise click.ClickException(printable(explanation(error))) from error
@@ -106,16 +114,23 @@ def serve(
     if secret is not None:
         serving.told(f"Others on this machine can see `--secret`. `--secret-file` or {SECRET_VARIABLE} hide it.")
 
-    def ready(host: str, port: int) -> None:
-        serving.told(f"The launcher is ready: {serving.shown(host, port)} (Ctrl-C ends it.)")
-
     async def work(stop: asyncio.Event) -> None:
         from trunkline.cli import opening
         from trunkline.cli.agent_options import log_to_stderr
 
         log_to_stderr(opening.redactor(None, found, *url_secrets(said["db"] or "")))
         async with opened_fleet(FleetHome(launcher.home), Keys(system_keyring), said["db"]) as fleet:
-            await serve_until(launcher, stop, ready, fleet)
+            told = figures.FiguresTold(door, lambda: fleet.figures.text(fleet), stop.is_set)
+
+            def ready(host: str, port: int) -> None:
+                serving.told(f"The launcher is ready: {serving.shown(host, port)} (Ctrl-C ends it.)")
+                told.tell()
+
+            try:
+                await told.open()
+                await serve_until(launcher, stop, ready, fleet)
+            finally:
+                await told.close()
 
     serving.serve(work)
 

@@ -156,15 +156,18 @@ def _platform(name: str) -> Schema:
     return {**found, "agent": TEXT, "agents": TEXTS}
 
 
+#: Figures are told by the exchange.
+_NOT_A_WIRES = ("metrics",)
 #: Permissions are set with the exchange's agents, and it keeps the sessions. There is no TLS yet.
 _NOT_TRYLL = (
-    "workspace", "mode", "allow", "sessions", "log_level", "log_file", "tls_cert", "tls_key", "metrics", "vectors_dir",
+    "workspace", "mode", "allow", "sessions", "log_level", "log_file", "tls_cert", "tls_key", "vectors_dir",
+    *_NOT_A_WIRES,
 )  # fmt: skip
 
 WIRES: dict[str, Schema] = {
     "tryll": _wire(SECTIONS["tryll"], *_NOT_TRYLL, agents=TEXTS),
-    "network": _wire(SECTIONS["network"]),
-    "runner": _wire(SECTIONS["runner"], agent=TEXT),
+    "network": _wire(SECTIONS["network"], *_NOT_A_WIRES),
+    "runner": _wire(SECTIONS["runner"], *_NOT_A_WIRES, agent=TEXT),
     **{name: _platform(name) for name in remote()},
 }
 

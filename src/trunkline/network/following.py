@@ -48,6 +48,7 @@ class TrailLive(Live):
 
     def tell(self, kind: str, community_id: str, data: Mapping[str, Any]) -> None:
         """Look now: what happened is in the trail, and told from there."""
+        self.told_of[kind] += 1
         self.told.set()
         self._written.set()
 

@@ -8,6 +8,7 @@ What is here is for one process, which learns of a change because it made it. Se
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -58,6 +59,13 @@ class Live:
         self._watchers: set[Watcher] = set()
         self.told = asyncio.Event()
         """Set whenever something happened; cleared by the one who delivers it to webhooks."""
+        self.told_of: Counter[str] = Counter()
+        """How often this process made something happen, by kind."""
+
+    @property
+    def open(self) -> int:
+        """How many watch."""
+        return len(self._watchers)
 
     @contextmanager
     def watching(self, community_id: str | None = None) -> Iterator[Watcher]:
@@ -71,6 +79,7 @@ class Live:
 
     def tell(self, kind: str, community_id: str, data: Mapping[str, Any]) -> None:
         """Tell all whom it concerns. Call it after the commit."""
+        self.told_of[kind] += 1
         self._hand_out(Hint(kind, community_id, data))
 
     async def since(self, community_id: str | None, number: int | None) -> list[Hint]:

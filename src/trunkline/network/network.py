@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from trunkline.base.values import Value
 from trunkline.network import rates
+from trunkline.network.figures import NetworkFigures
 from trunkline.network.following import TrailLive
 from trunkline.network.live import Live
 from trunkline.store.database import Database
@@ -60,6 +61,7 @@ class Network:
         self.settings = settings
         self.now = now or _milliseconds
         """The time in milliseconds since 1970."""
+        self.figures = NetworkFigures()
         self.live: Live = Live() if database.dialect == "sqlite" else TrailLive(database)
         self.rates = rates.limit(database.dialect, settings.writes_per_minute)
         self.seal: bytes | None = None

@@ -121,4 +121,5 @@ class SharedRates:
 
 def _too_often(seconds: float) -> Refused:
     whole = max(1, math.ceil(seconds))
-    return Refused(TOO_OFTEN, f"Too many writes: try again in {whole} s", {"Retry-After": str(whole)})
+    told = f"Too many writes: try again in {whole} s"
+    return Refused(TOO_OFTEN, told, {"Retry-After": str(whole)}, why="rate_limit")

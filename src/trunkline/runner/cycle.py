@@ -79,6 +79,8 @@ class CycleReport(Value):
     handle: str | None = None
     community: Mapping[str, Any] | None = None
     """The assigned community, as the network describes it."""
+    sent: int = 0
+    """Transactions that went out, also such as were decided on earlier."""
 
     def line(self) -> dict[str, Any]:
         """What `runner once` prints."""
@@ -117,6 +119,7 @@ class Runner:
         self._brain_of: Any = None
         self._running = False
         self._report = CycleReport()
+        self._sent_before = 0
 
     @property
     def performer(self) -> TxPerformer | None:
@@ -131,7 +134,12 @@ class Runner:
     @property
     def progress(self) -> CycleReport:
         """How far the cycle under way is, or the last one was."""
-        return self._parts.secrets.data(self._report)  # type: ignore[no-any-return]  # a value stays what it is
+        report: CycleReport = self._parts.secrets.data(self._report)
+        return report.replace(sent=self._sent - self._sent_before)
+
+    @property
+    def _sent(self) -> int:
+        return 0 if self.performer is None else self.performer.sent
 
     async def cycle(self) -> CycleReport:
         """Run one cycle. Never raises, but for its cancellation; then `progress` says what was done."""
@@ -139,6 +147,7 @@ class Runner:
             return CycleReport(error=IN_FLIGHT, skipped=True)
         self._running = True
         self._report = CycleReport()
+        self._sent_before = self._sent
         try:
             async with self._parts.state.turn(max(LEAST_PATIENCE_SECONDS, 2 * self._parts.config.timeout_seconds)):
                 await self._run()

@@ -16,6 +16,7 @@ from trunkline.runner.breaker import Breaker, BreakerSettings
 from trunkline.runner.budget import Budget, daily_limit
 from trunkline.runner.config import RunnerConfig
 from trunkline.runner.cycle import IN_FLIGHT, CycleReport
+from trunkline.runner.figures import RunnerFigures
 from trunkline.runner.secrets import Secrets
 
 if TYPE_CHECKING:
@@ -76,12 +77,14 @@ class Engine:
         *,
         patience: BreakerSettings | None = None,
         budget: Budget | None = None,
+        figures: RunnerFigures | None = None,
     ) -> None:
         self.config = config
         self.runner = runner
         self._secrets = secrets
         self._breaker = Breaker(config.interval_seconds, patience)
         self._budget = budget or Budget()
+        self._figures = figures or RunnerFigures()
         self._most = daily_limit(config.found)
         self._keeping: asyncio.Task[None] | None = None
         self._under_way: asyncio.Task[CycleReport] | None = None
@@ -92,8 +95,10 @@ class Engine:
         self._tally = _Tally()
         self._next_at: float | None = None
         self._started: float | None = None
-        self._ran: float | None = None
-        self._succeeded: float | None = None
+        self.ran: float | None = None
+        """When its last cycle began."""
+        self.succeeded: float | None = None
+        """When the last good one ended."""
         self._error: str | None = None
         self._refused = False
 
@@ -106,6 +111,11 @@ class Engine:
     def idle(self) -> bool:
         """Whether it is between two cycles."""
         return self.running and (self._under_way is None or self._under_way.done()) and self._next_at is not None
+
+    @property
+    def failures(self) -> int:
+        """How many cycles failed in a row."""
+        return self._breaker.failures
 
     def start(self, idle_seconds: float | None = None) -> None:
         """Begin. The first cycle runs at once; if the last one began elsewhere so long ago, when its time has come."""
@@ -185,11 +195,14 @@ class Engine:
         self._breaker.trying()
         self._budget.spend()
         self._next_at = None
-        self._ran = time.time()
+        self.ran = time.time()
         limit = LIMIT_IN_EXCHANGES * self.config.timeout_seconds
         try:
             async with asyncio.timeout(limit):
                 report = await self.runner.cycle()
+        except asyncio.CancelledError:
+            self._figures.over(self.runner.progress, stopped=True)
+            raise
         except TimeoutError:
             report = self.runner.progress.replace(error=f"The cycle took longer than {limit:g} seconds, and was ended.")
         except Exception as error:  # an agent goes on, whatever a cycle met with
@@ -201,13 +214,14 @@ class Engine:
     def _take(self, report: CycleReport) -> None:
         if report.skipped:
             return
+        self._figures.over(report)
         self._tally.add(report)
         self._error = report.error
         self._refused = report.status in _REFUSED
         if report.error is None:
             if self._breaker.failures:
                 logger.warning("The runner of `%s` works again.", self.config.agent_id)
-            self._succeeded = time.time()
+            self.succeeded = time.time()
             self._breaker.succeeded()
         else:
             logger.warning("A cycle of `%s` failed: %s", self.config.agent_id, self._secrets.text(report.error))
@@ -221,8 +235,8 @@ class Engine:
             "state": "running" if self.running else "stopped",
             "startedAt": _iso(self._started),
             "elapsedRunningMs": _since(self._started) if self.running else 0,
-            "lastRunAt": _iso(self._ran),
-            "lastSuccessAt": _iso(self._succeeded),
+            "lastRunAt": _iso(self.ran),
+            "lastSuccessAt": _iso(self.succeeded),
             "nextRunAt": _iso(self._next_at) if self.running else None,
             "lastError": self._error,
             "credentialRefused": self._refused,

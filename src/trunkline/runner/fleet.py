@@ -22,6 +22,7 @@ from trunkline.runner.budget import Budget
 from trunkline.runner.config import RunnerConfig, merged, normalise
 from trunkline.runner.cycle import CycleReport
 from trunkline.runner.engine import Cycles, Engine
+from trunkline.runner.figures import RunnerFigures
 from trunkline.runner.finishing import finished, on_disk
 from trunkline.runner.holding import FileHold, FileRoster, Hold, Roster
 from trunkline.runner.keys import Keys
@@ -97,6 +98,15 @@ class Resting(Value):
         }
 
 
+class SharingState(Value):
+    """How it is to share agents with other launchers."""
+
+    is_up: bool
+    """Whether the database answers that they share."""
+    leases: int
+    """How many rights to run an agent the launcher has."""
+
+
 class Fleet:
     """The agents of one launcher. Belongs to one event loop."""
 
@@ -113,6 +123,7 @@ class Fleet:
         """The ids of those that the place names."""
         self.elsewhere: Mapping[str, str] = {}
         """Those that other launchers run, and what those are called."""
+        self.figures = RunnerFigures()
         self._keys = keys
         self._roster = roster or FileRoster(place.home)
         self._holds: dict[str, Hold] = {}
@@ -125,6 +136,11 @@ class Fleet:
         self._closing = False
         self._opening_once = asyncio.Lock()
         self._saving: set[asyncio.Task[None]] = set()
+
+    @property
+    def shared(self) -> SharingState | None:
+        """How it is to share them with other launchers; None where they are not shared."""
+        return None
 
     async def begin(self) -> None:
         """Run those that always do. One that cannot is told of in its status.
@@ -305,7 +321,7 @@ class Fleet:
             runner = await on_disk(lambda: (place.make or _runner)(config, place.home, self.port, hold))
         except ConfigError as error:
             raise ConfigError(known.text(str(error))) from None
-        return Engine(config, known, runner, patience=place.patience, budget=budget)
+        return Engine(config, known, runner, patience=place.patience, budget=budget, figures=self.figures)
 
     async def _stop(self, agent_id: str) -> None:
         if agent_id not in self._locks and agent_id not in self.resting:

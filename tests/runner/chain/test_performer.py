@@ -284,6 +284,8 @@ async def test_above_a_threshold_a_person_is_asked_and_a_yes_sends_it(world: Wor
     settled = await asking.settle()
     assert [(one.id, one.outcome.ok) for one in settled] == [(asked.result["approvalId"], True)]
     assert await world.count() == 8
+    # Neither that which waited nor that which was asked about: only what went out.
+    assert asking.sent == 1
     asking.received()
     assert await asking.settle() == []
 

@@ -23,7 +23,7 @@ from trunkline.runner.opening import holding
 from trunkline.runner.shared import roster as rosters
 from trunkline.runner.shared.fleet import SharedFleet
 from trunkline.runner.shared.roster import open_roster
-from trunkline.store.database import Database
+from trunkline.store.database import Database, DatabaseGone
 
 pytestmark = pytest.mark.slow
 
@@ -106,6 +106,38 @@ async def test_whoever_has_its_secrets_stands_by_and_who_has_not_waits_for_them(
 
 async def _is(launcher: Launcher, state: str) -> bool:
     return await launcher.state() == state
+
+
+@pytest.mark.parametrize("hangs", [False, True], ids=["gone", "silent"])
+async def test_figures_tell_of_leases_and_of_a_database_that_is_away(
+    make: Make, hangs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = await make(), await make()
+    await first.fleet.start(config())
+    await second.fleet.start(config())
+    await eventually(lambda: _is(second, "standing by"), "it stands by")
+
+    def told(launcher: Launcher, sample: str) -> bool:
+        return f"\ntrunkline_runner_{sample}\n" in launcher.fleet.figures.text(launcher.fleet)
+
+    assert told(first, "leases 1")
+    assert told(second, "leases 0")
+    assert told(second, 'agents{state="standing_by"} 1')
+    assert told(second, "database_up 1")
+
+    back = asyncio.Event()
+
+    async def away(crew: object) -> None:
+        if hangs:
+            await back.wait()
+        raise DatabaseGone("it is away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(second.fleet._shared, "_look", away)
+        patched.setattr(rosters, "ANSWER_SECONDS", 0.05 if hangs else PATIENCE_SECONDS)
+        await eventually(lambda: told(second, "database_up 0"), "it is told that the database is away")
+    back.set()
+    await eventually(lambda: told(second, "database_up 1"), "it is told that the database is back")
 
 
 async def test_a_change_of_the_configuration_counts_wherever_the_agent_runs_next(make: Make) -> None:

@@ -28,7 +28,7 @@ async def nonce(network: Network, request: Request) -> Members:
     headers, now = auth.runner_headers(request), network.now()
     auth.no_key(headers)
     if RUNNER_TOKEN not in headers:
-        raise Refused(401, "Missing agent auth headers")
+        raise Refused(401, "Missing agent auth headers", why="credential")
 
     def work(tx: Transaction) -> tuple[str, int]:
         return nonces.issue(tx, auth.runner_of(tx, headers).id, now)

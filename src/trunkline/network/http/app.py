@@ -31,7 +31,7 @@ from trunkline.network.http.api_live import Streams
 from trunkline.network.http.clients import Clients, OwnNames
 from trunkline.network.http.cors import Headers
 from trunkline.network.http.endpoint import Endpoint
-from trunkline.network.http.failures import HANDLERS, WithoutNul
+from trunkline.network.http.failures import HANDLERS, Counted, WithoutNul
 from trunkline.network.http.housekeeping import Housekeeping
 from trunkline.network.http.openapi import document
 from trunkline.network.network import Network
@@ -72,6 +72,7 @@ def application(network: Network, listen: str = "127.0.0.1") -> Starlette:
     housekeeping = Housekeeping(network)
     routes = [*_api_routes(network, all_endpoints(), housekeeping), *_probes(network), *views.routes(network)]
     middleware = [
+        Middleware(Counted, figures=network.figures),
         Middleware(OwnNames, hosts=Hosts.of(listen, known)),
         Middleware(Headers, origin=settings.app_origin, page_policy=CONTENT_SECURITY_POLICY),
         # Plain: what is broken may be the pages.
@@ -81,6 +82,7 @@ def application(network: Network, listen: str = "127.0.0.1") -> Starlette:
     app = Starlette(routes=routes, middleware=middleware, exception_handlers=HANDLERS)
     app.router.redirect_slashes = False
     app.state.streams, app.state.housekeeping = Streams(Clients(settings.proxies)), housekeeping
+    app.state.figures = network.figures
     return app
 
 

@@ -89,7 +89,7 @@ def runner_of(tx: Transaction, headers: Mapping[str, str]) -> RegisteredAgent:
     try:
         return serve.runner(headers, CredentialStore(tx))
     except serve.Denied as denied:
-        raise Refused(denied.status, denied.message) from None
+        raise Refused(denied.status, denied.message, why=denied.why) from None
 
 
 def runner_headers(request: Request) -> dict[str, str]:
@@ -161,7 +161,7 @@ def no_key(headers: Mapping[str, str]) -> None:
         Refused: 401, it does.
     """
     if headers.get(AGENT_KEY):
-        raise Refused(401, "Invalid or revoked key")
+        raise Refused(401, "Invalid or revoked key", why="credential")
 
 
 def authenticated(tx: Transaction, headers: Mapping[str, str], body_hash: str, now: int) -> RegisteredAgent:
@@ -175,7 +175,7 @@ def authenticated(tx: Transaction, headers: Mapping[str, str], body_hash: str, n
     try:
         return serve.write(headers, body_hash, CredentialStore(tx), now)
     except serve.Denied as denied:
-        raise Refused(denied.status, denied.message) from None
+        raise Refused(denied.status, denied.message, why=denied.why) from None
 
 
 def allowed(network: Network, tx: Transaction, agent: RegisteredAgent) -> None:
@@ -185,5 +185,5 @@ def allowed(network: Network, tx: Transaction, agent: RegisteredAgent) -> None:
         Refused: 403 if it is banned, 429 if it writes too often.
     """
     if banned(tx, agent):
-        raise Refused(403, "Agent is banned in this community")
+        raise Refused(403, "Agent is banned in this community", why="banned")
     network.rates.spend(tx, agent.id)

@@ -24,7 +24,7 @@ _HINT = "Its operator can add a name with `--allow-host`."
 
 
 class OwnNames:
-    """Answers only those who call the network by a name of its own. It is asked before everything else."""
+    """Answers only those who call the network by a name of its own. It is asked before all that does anything."""
 
     def __init__(self, app: ASGIApp, *, hosts: Hosts) -> None:
         self._app = app

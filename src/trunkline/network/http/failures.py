@@ -14,10 +14,11 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trunkline.base import asgi_answers
 from trunkline.base.asgi_answers import Refused
+from trunkline.network.figures import NetworkFigures
 from trunkline.network.http.cors import is_api_path
 from trunkline.network.pages.rendering import problem
 from trunkline.store.database import Conflict, DatabaseGone
@@ -27,6 +28,22 @@ logger = logging.getLogger(__name__)
 #: When to ask again while the database does not answer, in seconds.
 _RETRY_SECONDS = "5"
 _TEXTS = {404: "Not found", 405: "Method not allowed"}
+
+
+class Counted:
+    """Counts how requests are answered. It is asked before everything else."""
+
+    def __init__(self, app: ASGIApp, *, figures: NetworkFigures) -> None:
+        self._app = app
+        self._figures = figures
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def counting(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._figures.answered(message["status"])
+            await send(message)
+
+        await self._app(scope, receive, counting)
 
 
 class WithoutNul:
@@ -60,6 +77,8 @@ async def _http(request: Request, error: HTTPException) -> Response:
 
 
 async def _refused(request: Request, error: Refused) -> Response:
+    figures: NetworkFigures = request.app.state.figures
+    figures.refused(error.why)
     return await said(request, error.status, error.message, error.headers)
 
 

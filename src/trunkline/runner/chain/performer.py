@@ -96,6 +96,8 @@ class TxPerformer:
         self._books = books
         self._check = check
         self._agent = agent_id
+        self.sent = 0
+        """How many transactions went out: nodes have them, or may have."""
         self._redact = redact
         self._own = Redactor(settings.secrets())
         self._rpc = Rpc(settings.rpc_url, settings.timeout_seconds, self._own)
@@ -227,9 +229,16 @@ class TxPerformer:
             asked = await asyncio.to_thread(ledger.ask, self._agent, planned, quote.fee)
             return outcome.waits(planned, f"{planned.chain_id}-{asked}", _ASKED.format(total=total))
         sender = Sender(self._rpc, wallet, ledger, self._settings, self._watch, self._check)
-        row = await sender.follow(await sender.send(self._agent, planned, quote))
+        row = await self._send(sender, planned, quote)
         self._handed.append((ledger, row.id, row.state))
         return _said(row)
+
+    async def _send(
+        self, sender: Sender, plan: CallPlan, quote: simulation.Quote, row: TransactionRow | None = None
+    ) -> TransactionRow:
+        sent = await sender.send(self._agent, plan, quote, row)
+        self.sent += sent.state != "refused"
+        return await sender.follow(sent)
 
     def _watch(self, row: TransactionRow) -> None:
         self._in_flight = self._clean(_said(row))
@@ -254,7 +263,7 @@ class TxPerformer:
             quote = await simulation.simulate(self._rpc, row.plan, wallet.address, self._settings.caps)
             quote = quote.within(await asyncio.to_thread(ledger.fee, row.id))
             caps.check_one(self._settings.caps, row.plan.value, quote.fee)
-            await sender.follow(await sender.send(self._agent, row.plan, quote, row))
+            await self._send(sender, row.plan, quote, row)
         except Refusal as error:
             await asyncio.to_thread(ledger.move, row.id, ("approved",), "refused", str(error))
 

@@ -18,7 +18,16 @@ from trunkline.runner import parting
 from trunkline.runner.config import RunnerConfig, merged
 from trunkline.runner.engine import Engine
 from trunkline.runner.finishing import finished
-from trunkline.runner.fleet import HELD_ELSEWHERE, AlreadyRunning, Fleet, FleetError, FleetHome, Resting, waits_for
+from trunkline.runner.fleet import (
+    HELD_ELSEWHERE,
+    AlreadyRunning,
+    Fleet,
+    FleetError,
+    FleetHome,
+    Resting,
+    SharingState,
+    waits_for,
+)
 from trunkline.runner.holding import Hold
 from trunkline.runner.keys import Keys
 from trunkline.runner.known import KnownAgent
@@ -40,6 +49,10 @@ class SharedFleet(Fleet):
         self._standing: dict[str, RunnerConfig] = {}
         """Those that this launcher runs or could run, with their secrets."""
         self._sharing: asyncio.Task[None] | None = None
+
+    @property
+    def shared(self) -> SharingState:
+        return SharingState(self._shared.is_up, self._shared.held)
 
     async def begin(self) -> None:
         for given in self.place.agents:

@@ -165,6 +165,10 @@ class Leases:
         self._lost = lost
         self._held: dict[str, Lease] = {}
 
+    def __len__(self) -> int:
+        """How many it has."""
+        return len(self._held)
+
     async def take(self, agent_id: str) -> Lease | None:
         """Take one, if nobody has it.
 

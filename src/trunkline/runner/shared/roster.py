@@ -27,6 +27,7 @@ from trunkline.runner.holding import Hold
 from trunkline.runner.known import KnownAgent
 from trunkline.runner.shared import leases, rows, sharing
 from trunkline.runner.shared.books import SharedBooks
+from trunkline.runner.shared.clock import ticks
 from trunkline.runner.shared.leases import Lease, Leases
 from trunkline.runner.shared.memory import SharedMemory
 from trunkline.runner.shared.schema import FORM
@@ -41,6 +42,8 @@ logger = logging.getLogger(__name__)
 
 #: How often a launcher looks at what others do.
 LOOK_SECONDS = 1.0
+#: How long a look may take until the database is said not to answer: those that do answer take milliseconds.
+ANSWER_SECONDS = 5.0
 
 _POSTGRES = ("postgresql://", "postgres://")
 
@@ -132,6 +135,21 @@ class SharedRoster:
         self._doing: dict[str, asyncio.Task[None]] = {}
         """What goes on with each agent."""
         self._renewing: asyncio.Task[None] | None = None
+        self._is_away = False
+        """Whether the last look failed."""
+        self._looking_since: float | None = None
+        """When the look began that is not over yet."""
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the database answers. One whose machine hangs does not even refuse."""
+        since = self._looking_since
+        return not self._is_away and (since is None or ticks() - since < ANSWER_SECONDS)
+
+    @property
+    def held(self) -> int:
+        """How many leases this launcher has."""
+        return len(self._leases)
 
     # As every roster
 
@@ -213,17 +231,18 @@ class SharedRoster:
     async def share(self, crew: Crew) -> None:
         """Share a launcher's agents with other launchers, until cancelled."""
         self._crew = crew
-        is_away = False
         while True:
+            self._looking_since = ticks()
             try:
                 await self._look(crew)
-                is_away = False
+                self._is_away = False
             except (DatabaseGone, StoreUnavailable) as error:
-                if not is_away:
+                if not self._is_away:
                     logger.warning("The launchers' database cannot be reached, and agents stop soon: %s", error)
-                is_away = True
+                self._is_away = True
             except Exception:  # whatever it is, agents are not left alone for it
                 logger.exception("the launcher could not look at what others do; it will try again")
+            self._looking_since = None
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _look(self, crew: Crew) -> None:
