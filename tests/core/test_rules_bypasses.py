@@ -233,6 +233,22 @@ def test_another_name_in_git_is_what_it_stands_for(command: str) -> None:
     assert denies("git fetch:*", command) == "allow"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.p GIT_CONFIG_VALUE_0=push git p",
+        "export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.p GIT_CONFIG_VALUE_0=push; git p",
+        "env GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.p GIT_CONFIG_VALUE_0=push git p",
+        "GIT_CONFIG_PARAMETERS=\"'alias.p=push'\" git p", "GIT_CONFIG_GLOBAL=words git p",
+        "A=push git --config-env=alias.p=A p", "export A=push; git --config-env alias.p=A p",
+        "sudo A=push git --config-env=alias.p=A p",
+    ],
+)  # fmt: skip
+def test_a_configuration_of_git_in_the_environment_is_asked_about(command: str) -> None:
+    assert denies("git push:*", command) == "ask"
+    assert verdict(command, "yolo") == "allow"
+
+
 @pytest.mark.parametrize("command", ["own-wrapper git push", "a b /usr/bin/git -C x push", "mytool 'git push'"])
 def test_so_are_several_words_of_a_rule_among_others(command: str) -> None:
     assert denies("git push:*", command) == "ask"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from itertools import takewhile
 
-from trunkline.core.shell_words import UNKNOWN, ShellWord, SimpleCommand
+from trunkline.core.shell_words import ASSIGNMENT, UNKNOWN, ShellWord, SimpleCommand
 
 #: What gives variables a value that only the shell knows.
 _SETTING = frozenset(
@@ -37,12 +37,14 @@ _TURNING = {
     "bind": re.compile(r"-\w*x"),
 }
 #: Variables by which other programs are found, or others are run before them.
-DECIDING = frozenset(
+_DECIDING = frozenset(
     {
         "PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH", "BASH_ENV",
         "ENV", "ZDOTDIR", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "PS4", "IFS", "FPATH", "GIT_EXEC_PATH",
     }
 )  # fmt: skip
+#: Those with which git takes its configuration from the environment, and with that what its words stand for.
+_GIT_CONFIGURATION = re.compile(r"GIT_CONFIG(?!_NOSYSTEM)")
 _NUMBER = re.compile(r"-?\d*|\{\d+\.\.\d+(?:\.\.\d+)?\}|\$\(\([\w \t+\-*/%<>=!|&?:,~^$]*\)\)|\$[?#!$]", re.ASCII)
 _RUNS = re.compile(r"\$\(|`|\$\{")
 _COUNTED = re.compile(r"%[^%a-zA-Z]*[^%sbqcn\W]")
@@ -61,6 +63,15 @@ def sets_texts(command: SimpleCommand) -> bool:
     if program in _DECLARING:
         return any("=" in word.source and not is_number(word.source.partition("=")[2]) for word in words)
     return program in _SETTING or (program == "printf" and any(word.text.startswith("-v") for word in words))
+
+
+def decides(command: SimpleCommand, program: str) -> bool:
+    """Whether a variable is set by which other programs are found or run, or git is to look into one for that."""
+    if program == "git" and any(word.text.startswith("--config-env") for word in command.words):
+        return True
+    words = [word.text for word in command.words if ASSIGNMENT.match(word.text)] if command.words else []
+    names = [each.partition("=")[0].rstrip("+") for each in (*command.assignments, *words)]
+    return any(name in _DECIDING or _GIT_CONFIGURATION.match(name) for name in names)
 
 
 def names_set(command: SimpleCommand) -> Sequence[str] | None:

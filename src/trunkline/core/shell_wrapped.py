@@ -17,7 +17,7 @@ from trunkline.base.values import Value
 from trunkline.core.shell import ShellScript, parse
 from trunkline.core.shell_guesses import may_be
 from trunkline.core.shell_options import PLAIN_WRAPPERS, Beginning, beginning
-from trunkline.core.shell_values import DECIDING
+from trunkline.core.shell_values import decides
 from trunkline.core.shell_words import ASSIGNMENT, MOST_DEPTH, UNKNOWN, ShellWord, SimpleCommand
 
 #: The words of a wrapper among which the other command begins.
@@ -222,7 +222,7 @@ def look_into(text: str) -> Everything:
         more = inner(command)
         if is_run or (way == "perhaps" and (program in _EVALUATING or program in PLAIN_WRAPPERS)):
             is_known = more.clear or program not in PLAIN_WRAPPERS
-            certain = certain and more.certain and is_known and not _decides(command)
+            certain = certain and more.certain and is_known and not decides(command, program)
         deeper = depth + 1
         waiting += [(each, way if not is_run else "run", deeper) for each in reversed(more.commands)]
         if more.main is not None and way != "text":
@@ -261,12 +261,6 @@ def is_inline(command: SimpleCommand) -> bool:
     # The program of awk is its first argument.
     is_first = program_of(command).endswith("awk") and "-f" not in words
     return is_first or words[own : own + 1] in ([], ["-"]) or any(map(_INLINE.match, words[:own]))
-
-
-def _decides(command: SimpleCommand) -> bool:
-    """Whether a variable is set by which other programs are found or run."""
-    words = [word.text for word in command.words if ASSIGNMENT.match(word.text)] if command.words else []
-    return any(each.partition("=")[0].rstrip("+") in DECIDING for each in (*command.assignments, *words))
 
 
 def _in_values(command: SimpleCommand) -> Iterator[SimpleCommand]:
