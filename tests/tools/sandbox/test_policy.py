@@ -217,6 +217,38 @@ class TestGit:
         found = walls(str(workspace))
         assert (found.read, found.make, found.point) == ((str(workspace / ".git"),), (), ())
 
+    async def test_hooks_that_a_repository_outside_names_in_a_worktree_stay(
+        self, run: Run, workspace: Path, tmp_path: Path
+    ) -> None:
+        git("init", "-q", "main", cwd=tmp_path)
+        git(*WHO.split(), "commit", "-q", "--allow-empty", "-m", "one", cwd=tmp_path / "main")
+        git("config", "core.hooksPath", "h", cwd=tmp_path / "main")
+        git("worktree", "add", "-q", str(workspace), cwd=tmp_path / "main")
+        (workspace / "h").mkdir()
+        assert (await run("echo x > h/pre-commit")).status == "error"
+        assert (await run("echo x > file")).status == "success"
+
+    async def test_hooks_that_a_repository_around_the_workspace_names_stay(
+        self, run: Run, workspace: Path, tmp_path: Path
+    ) -> None:
+        git("init", "-q", cwd=tmp_path)
+        git("config", "core.hooksPath", "workspace/h", cwd=tmp_path)
+        assert (await run("mkdir -p h && echo x > h/pre-commit")).status == "error"
+        assert (await run("echo x > file")).status == "success"
+
+    @pytest.mark.parametrize("place", ["h", "{workspace}/a/h"])
+    async def test_hooks_that_the_users_own_configuration_names_stay(
+        self, run: Run, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+    ) -> None:
+        shared, own = workspace / "shared.cfg", tmp_path / "gitconfig"
+        own.write_text(f"[include]\npath = {shared}\n")
+        shared.write_text(f"[core]\nhooksPath = {place.format(workspace=workspace)}\n")
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(own))
+        git("init", "-q", "a", cwd=workspace)
+        assert (await run("mkdir -p a/h && echo x > a/h/pre-commit")).status == "error"
+        assert (await run("echo x >> shared.cfg")).status == "error"
+        assert (await run("echo x > a/file")).status == "success"
+
     def test_repositories_are_looked_for_the_nearest_first(self, workspace: Path) -> None:
         for place in ("one", "a/two", "a/b/c/d/e/three", "node_modules/four", "a/b/.git/objects/five"):
             (workspace / place / ".git").mkdir(parents=True)

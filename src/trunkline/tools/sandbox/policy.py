@@ -1,7 +1,8 @@
 """What a command in the sandbox may write to: the workspace and its temporary files, apart from what runs programs.
 
 In the workspace stay as they are: of each repository that is there, the hooks and the configuration, which name
-programs that git runs, wherever the configuration says that they are; at its top, and in a home that lies in it, the
+programs that git runs, wherever the configuration says that they are, that of the user, of a repository around the
+workspace and of one whose git directory is elsewhere included; at its top, and in a home that lies in it, the
 files that make programs run (`core.guarded`), as far as they exist; and our own configuration, sessions and code. With
 each of them stays the way to it: a directory or a link that could be renamed would take the wall along, and leave its
 place to another.
@@ -102,6 +103,7 @@ def walls(workspace: str, nested: Iterable[str] = (), ours: Iterable[str] = (), 
     """
     found = _Found(workspace)
     found.top(reserved)
+    found.around()
     if _is_git_directory(workspace):
         found.git_parts(workspace, workspace)
     for git in dict.fromkeys((*nested, *nested_repositories(workspace, NESTED_NEAR))):
@@ -119,6 +121,7 @@ class _Found:
         self._workspace = workspace
         self._parts: set[str] = set()
         self._included: set[tuple[str, str]] = set()
+        self._users_files, self._users_hooks = _users_configuration()
         # In the order in which they were found.
         self._keep: dict[str, None] = {}
         self._read: dict[str, None] = {}
@@ -179,6 +182,20 @@ class _Found:
                 if _starts_programs_at_home(entry.name):
                     self.reads(entry.path)
 
+    def around(self) -> None:
+        """What is said outside of the workspace of hooks, and of configuration, that may lie in it."""
+        for file in self._users_files:
+            self.reads(file)
+        for hooks in filter(os.path.isabs, self._users_hooks):
+            self._hooks(hooks)
+        top = self._workspace
+        while top != (top := os.path.dirname(top)):
+            git = os.path.join(top, ".git")
+            if named := _GIT_FILE.match(_text(git)):
+                git = os.path.join(top, named[1].strip())
+            if os.path.isdir(git):
+                self._named_outside(git, top)
+
     def git(self, path: str) -> None:
         """A `.git`."""
         config = _text(os.path.join(path, _CONFIG))
@@ -193,17 +210,21 @@ class _Found:
             self.reads(os.path.join(path, name))
         self._links_in(os.path.join(path, _HOOKS))
         self._named(config, path, os.path.dirname(path))
+        self._users(os.path.dirname(path))
         if named := _GIT_FILE.match(_text(path)):
             self._elsewhere(os.path.join(os.path.dirname(path), named[1].strip()), os.path.dirname(path))
 
     def _elsewhere(self, git: str, top: str) -> None:
         """The git directory that a file names, or, if that is a worktree's, the one which it belongs to."""
+        said = git
         if not _is_git_directory(git):
             git = os.path.join(git, _text(os.path.join(git, _COMMON)).strip())
         git = os.path.realpath(git)
-        if not _is_git_directory(git) or not _is_below(git, self._workspace):
+        if not _is_git_directory(git):
             return
-        if _has_links(git):
+        if not _is_below(git, self._workspace):
+            self._named_outside(said, top)
+        elif _has_links(git):
             self.git(git)
         else:
             # Each worktree has hooks of its own where their place is said from its top.
@@ -216,6 +237,7 @@ class _Found:
         said = _text(config)
         top = top or _work_tree(said, git)
         self._named(said, git, top)
+        self._users(top)
         if git in self._parts:
             return
         worktrees = _entries(os.path.join(git, "worktrees"))
@@ -259,6 +281,19 @@ class _Found:
         self._named(_text(path), place, top)
         # Where git would read it, a command would make it.
         (self.stays if make else self.reads)(path)
+
+    def _named_outside(self, git: str, top: str) -> None:
+        """What a repository whose git directory lies outside names in the workspace."""
+        common = os.path.join(git, _text(os.path.join(git, _COMMON)).strip())
+        for place in (git, common):
+            for name in (_CONFIG, _WORKTREE_CONFIG):
+                self._named(_text(os.path.join(place, name)), place, top)
+        self._users(top)
+
+    def _users(self, top: str) -> None:
+        """The hooks that the user's own configuration names, seen from the top of what git works on."""
+        for hooks in self._users_hooks:
+            self._hooks(os.path.join(top, hooks))
 
     def _named(self, config: str, place: str, top: str) -> None:
         """What a configuration names: hooks from the top of what git works on, files from where it lies itself, and
@@ -323,6 +358,27 @@ def _text(config: str) -> str:
         return read_regular(config, CONFIG_BYTES).data.decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+def _users_configuration() -> tuple[list[str], list[str]]:
+    """The files of the user's own configuration of git and of the machine's, and where they say that hooks are."""
+    own = os.environ.get("GIT_CONFIG_GLOBAL")
+    at_home = os.environ.get("XDG_CONFIG_HOME") or os.path.join("~", ".config")
+    waiting = [own] if own is not None else [os.path.join(at_home, "git", _CONFIG), os.path.join("~", ".gitconfig")]
+    waiting.append("/etc/gitconfig")
+    files, hooks = list[str](), list[str]()
+    while waiting and len(files) < MOST_INCLUDED:
+        file = os.path.expanduser(waiting.pop())
+        if not os.path.isabs(file) or file in files:
+            continue
+        files.append(file)
+        for key, quoted, plain in _NAMED.findall(_text(file)):
+            named = os.path.expanduser(quoted or plain.strip())
+            if key.lower() == "path":
+                waiting.append(os.path.join(os.path.dirname(file), named))
+            else:
+                hooks.append(named)
+    return files, hooks
 
 
 def _work_tree(config: str, git: str) -> str:
