@@ -191,6 +191,14 @@ def test_a_no_after_the_tool_is_an_error_beside_its_result(tmp_path: Path) -> No
         assert "not formatted" in infos(lines)
 
 
+def test_a_no_after_the_tool_that_gives_no_reason_says_so(tmp_path: Path) -> None:
+    configured(hook("post_tool_use", "exit 2", matcher="Bash"))
+    with coding(tmp_path, bash("echo out"), says("Done.")) as agent:
+        lines = agent.ask("Run it.")
+        assert agent.asked.results[0].endswith(f"{words.HOOK_OBJECTS}\nit does not say why")
+        assert "A hook objects to what Bash did: it does not say why" in infos(lines)
+
+
 def test_a_compaction_can_be_denied_or_told_more(tmp_path: Path) -> None:
     configured(
         hook("pre_compact", "test -e no && { echo 'keep it all' >&2; exit 2; }; echo '{\"context\": \"names!\"}'")

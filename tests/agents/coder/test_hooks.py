@@ -30,3 +30,10 @@ async def test_the_later_of_two_that_change_the_arguments_is_told_of_the_first_a
     assert verdict.tool_input == {"command": "two"}
     told = [json.loads((tmp_path / f"told-{word}").read_text())["tool_input"]["command"] for word in ("one", "two")]
     assert told == ["zero", "one"]
+
+
+async def test_one_for_aionrs_that_says_no_without_a_word_is_told_with_its_exit_code(tmp_path: Path) -> None:
+    hooks = Hooks({"pre_tool_use": (Hook("exit 3", name="guard", is_theirs=True),)}, workspace=str(tmp_path))
+    verdict = await hooks.run("pre_tool_use", to_the_log, "Bash", tool_name="Bash", tool_input={})
+    why = "Hook 'guard' blocked execution: it exited with 3 and printed nothing"
+    assert (verdict.decision, verdict.reason) == ("deny", why)

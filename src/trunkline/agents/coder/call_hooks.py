@@ -70,8 +70,9 @@ class CallHooks:
         output = marked(output)
         if said.decision != "deny":
             return told(output, lines), is_error
-        await say(Notice(f"A hook objects to what {name} did: {said.reason}"))
-        objection = f"{HOOK_OBJECTS}\n{said.reason}"
+        reason = said.reason or "it does not say why"
+        await say(Notice(f"A hook objects to what {name} did: {reason}"))
+        objection = f"{HOOK_OBJECTS}\n{reason}"
         return told(output, lines, objection), True
 
 

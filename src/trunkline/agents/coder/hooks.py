@@ -154,7 +154,8 @@ class Hooks:
         if event != "pre_tool_use":
             return NO_VERDICT, self._failed(ran)
         output = self._clean("\n".join(filter(None, (ran.stdout.strip(), ran.stderr.strip()))), MOST_REASON_CHARS)
-        return HookVerdict("deny", f"Hook '{hook.label}' blocked execution: {output}"), ""
+        why = output or f"it exited with {ran.code} and printed nothing"
+        return HookVerdict("deny", f"Hook '{hook.label}' blocked execution: {why}"), ""
 
     def _failed(self, ran: HookRun) -> str:
         if ran.code is None:
