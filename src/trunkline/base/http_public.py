@@ -51,6 +51,8 @@ _TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
 _UNICAST = ipaddress.IPv6Network("2000::/3")
 #: Given out to nobody, although the library calls parts of it global.
 _PROTOCOLS = ipaddress.IPv4Network("192.0.0.0/24")
+#: One of the world's that nobody in the world has: to a machine in Azure, it is the host which that runs on.
+_AZURES_HOST = ipaddress.IPv4Address("168.63.129.16")
 
 
 class NotFetched(Exception):
@@ -93,7 +95,7 @@ def is_public(address: str) -> bool:
         if inner is None:
             return found in _UNICAST and found.is_global
         found = inner
-    return found.is_global and not found.is_multicast and found not in _PROTOCOLS
+    return found.is_global and not found.is_multicast and found not in _PROTOCOLS and found != _AZURES_HOST
 
 
 async def fetch(url: str, *, most: int, seconds: float, private: bool = False) -> bytes:
