@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trunkline.base.process import SpawnError, child_env, spawn
-from trunkline.base.programs import as_typed_here, find_program, own_command, own_command_here, trusted_path
+from trunkline.base.programs import as_typed, as_typed_here, find_program, own_command, own_command_here, trusted_path
 
 #: Parts of a `PATH` that lead into the current directory.
 RELATIVE = ("", ".", "bin", "../repository")
@@ -89,5 +89,6 @@ def test_commands_in_a_text_are_those_that_can_be_typed(tmp_path: Path, monkeypa
     told = "Get `m` with `trunkline models pull m`. The package `trunkline` has it; trunkline knows."
     typed = "Get `m` with `bin/trunkline models pull m`. The package `trunkline` has it; trunkline knows."
     assert as_typed_here(told) == typed
+    assert as_typed(told) == typed.replace("`bin/", f"`{tmp_path}/bin/")
     monkeypatch.setenv("PATH", str(own.parent))
-    assert as_typed_here(told) == told
+    assert as_typed_here(told) == as_typed(told) == told

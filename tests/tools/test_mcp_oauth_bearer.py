@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Literal
@@ -14,6 +15,7 @@ from tests.support.oauth_server import OAuthWorld, oauth_world
 from tests.support.oauth_user import logged_in
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base import keyring
+from trunkline.base.programs import own_command
 from trunkline.core.agent import AddMcpServer
 from trunkline.core.faults import ToolError
 from trunkline.tools.mcp import server as server_module
@@ -22,7 +24,7 @@ from trunkline.tools.threads import in_thread
 
 pytestmark = pytest.mark.process
 
-NEEDS = r"`web` needs a login \(HTTP status 401\): use `/mcp login web`, or `trunkline mcp login web`"
+NEEDS = re.escape(f"`web` needs a login (HTTP status 401): use `/mcp login web`, or `{own_command()} mcp login web`")
 both = pytest.mark.parametrize("transport", ["sse", "streamable-http"])
 
 

@@ -10,7 +10,7 @@ import errno
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from trunkline.base.own_python import module_command
 
@@ -52,11 +52,21 @@ def own_command_here(environ: Mapping[str, str] | None = None) -> str:
     return shlex.quote(near)
 
 
+def as_typed(text: str) -> str:
+    """A text for people, such as a notice of an agent's, with the commands in it as they are typed on this machine, in
+    whichever directory: "`trunkline models list`" names this installation also where `PATH` does not find it."""
+    return _as_typed(text, own_command)
+
+
 def as_typed_here(text: str) -> str:
-    """A text for people, such as an error's, with the commands in it as they are typed here: "`trunkline models list`"
-    names this installation also where `PATH` does not find it."""
+    """The same of a text, such as an error's, that is read where this process works: commands as they are typed
+    here."""
+    return _as_typed(text, own_command_here)
+
+
+def _as_typed(text: str, own: Callable[[], str]) -> str:
     quoted = f"`{PROGRAM} "
-    return text.replace(quoted, f"`{own_command_here()} ") if quoted in text else text
+    return text.replace(quoted, f"`{own()} ") if quoted in text else text
 
 
 def program_problem(program: str, environ: Mapping[str, str], how_to_install: str = "") -> str | None:

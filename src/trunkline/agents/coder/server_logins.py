@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from trunkline.agents.coder.compaction import Say
+from trunkline.base.programs import own_command
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import AddMcpServer
 from trunkline.core.events import MCP_LOGIN, Extension, Notice, Progress
@@ -28,8 +29,8 @@ class ConversationUser:
         await self._say(
             Notice(
                 f"To log in to `{self._server}`, open this address in a browser on the machine of the agent:\n{url}\n"
-                f"If your browser is on another one, stop this, and use `trunkline mcp login {self._server} "
-                "--no-browser` there."
+                f"If your browser is on another one, stop this, and use `{own_command()} mcp login {self._server} "
+                "--no-browser` on the agent's."
             )
         )
         await self._say(Extension(MCP_LOGIN, {"name": self._server, "url": url}))

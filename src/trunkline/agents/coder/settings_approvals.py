@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trunkline.base.config import Config, Layer
+from trunkline.base.programs import as_typed
 from trunkline.base.values import Value
 from trunkline.core.approvals import unknown_tool
 from trunkline.core.rules import EXPLAINED, KINDS, NO_RULES, Kind, Rules, read_rule
@@ -57,7 +58,7 @@ def _usable(kind: Kind, text: str, *, more_tools: bool) -> tuple[tuple[Kind, str
         slip = unknown_tool(text, more_tools=more_tools, to_allow="")
         return (kind, text.strip()), f"{slip[:1].lower()}{slip[1:]}"
     if kind == "allow":
-        return None, f"{problem}. It is ignored; `{EXPLAINED}` says how rules are written."
+        return None, f"{problem}. It is ignored; " + as_typed(f"`{EXPLAINED}` says how rules are written.")
     if rule.tool == "*":
         return ("ask", "*"), f"{problem}. Until it is mended, everything is asked about."
     does = "denied" if kind == "deny" else "asked about"

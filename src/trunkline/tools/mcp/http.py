@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from trunkline.base.environ_secrets import names_a_secret
+from trunkline.base.programs import own_command
 from trunkline.base.redact import Clean, Redactor
 from trunkline.core.agent import AddMcpServer
 from trunkline.tools.mcp.transport import OnBroken, in_short, leaf, place
@@ -140,7 +141,7 @@ def has_credentials(spec: AddMcpServer) -> bool:
 def how_to_log_in(spec: AddMcpServer) -> str:
     """What people can do who have not logged in to a server, or whose login is over."""
     name = spec.name
-    advice = f"use `/mcp login {name}`, or `trunkline mcp login {name}` and then `/mcp reconnect {name}`"
+    advice = f"use `/mcp login {name}`, or `{own_command()} mcp login {name}` and then `/mcp reconnect {name}`"
     return advice if spec.oauth else f"{advice}; if it takes a key instead, put it into its `headers`"
 
 

@@ -16,6 +16,7 @@ from tests.support.fake_model import call, calls, words
 from trunkline.agents.coder.commands import LISTED_CHARS, MOST_LISTED
 from trunkline.agents.coder.extending import memory
 from trunkline.agents.coder.extending.skills import LIST_CHARS
+from trunkline.base import programs
 from trunkline.core.agent import Deny
 from trunkline.core.approvals import Policy
 from trunkline.core.events import ToolFinished, ToolRequested
@@ -248,7 +249,7 @@ async def test_broken_skills_are_told_once_and_the_conversation_goes_on(workspac
     async with talking(workspace, words("ok"), words("ok")) as talk:
         (note,) = notices(await talk.say("one"))
         assert "and 2 more" in note
-        assert "trunkline skills check" in note
+        assert f"`{programs.own_command()} skills check`" in note
         assert not notices(await talk.say("two"))
 
 
@@ -366,7 +367,7 @@ async def test_lists_for_people_are_bounded_however_many_there_are(workspace: Pa
             assert max(map(len, lines)) <= LISTED_CHARS + 10
             assert last.startswith("and ")
         (shown,) = notices(await talk.say("/skills"))
-        assert shown.endswith("and 20 more; `trunkline skills list` lists them all")
+        assert shown.endswith(f"and 20 more; `{programs.own_command()} skills list` lists them all")
 
 
 async def test_commands_and_styles_that_cannot_be_used_are_told_once(workspace: Path, tmp_path: Path) -> None:

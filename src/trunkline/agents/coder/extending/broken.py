@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trunkline.base.printable import printable_line
+from trunkline.base.programs import as_typed
 
 #: Files that are named in one notice.
 MOST_NAMED = 3
@@ -27,4 +28,5 @@ class BrokenFiles:
             return []
         named = "; ".join(f"`{printable_line(file)}`: {problem}" for file, problem in news[:MOST_NAMED])
         more = f"; and {len(news) - MOST_NAMED} more" if len(news) > MOST_NAMED else ""
-        return [" ".join(filter(None, (f"{self._kind} that cannot be used: {named}{more}.", self._advice)))]
+        advice = as_typed(self._advice)
+        return [" ".join(filter(None, (f"{self._kind} that cannot be used: {named}{more}.", advice)))]

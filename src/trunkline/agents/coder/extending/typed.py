@@ -15,6 +15,7 @@ from trunkline.agents.coder.extending.shelf import ShelfFile
 from trunkline.agents.coder.extending.skills import Skill
 from trunkline.base.nearest import suggestion
 from trunkline.base.printable import printable_line
+from trunkline.base.programs import as_typed
 from trunkline.base.redact import Redactor
 from trunkline.core.faults import Mistyped
 
@@ -71,7 +72,7 @@ class TypedExtensions:
         if not found.skills:
             return "There are no skills. A skill is a folder with a `SKILL.md`, such as `.trunkline/skills/NAME`."
         told = [f"/{typed(name)}  {skill.description}" for name, skill in found.skills.items()]
-        return listed(told, where="; `trunkline skills list` lists them all")
+        return listed(told, where=as_typed("; `trunkline skills list` lists them all"))
 
     async def _memory(self, args: str, say: Say) -> str:
         verb, _, text = args.partition(" ")
