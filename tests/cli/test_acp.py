@@ -134,6 +134,9 @@ def test_a_plan_is_asked_about_and_its_approval_leaves_the_mode(tmp_path: Path) 
         assert modes == ["plan", "default"]
         (plan,) = (each["entries"] for each in updates if each["sessionUpdate"] == "plan")
         assert plan == [{"content": "Look", "priority": "medium", "status": "in_progress"}]
+        # The plan and the list are shown by themselves, and not once more as the arguments of a call.
+        shown = [(each["title"], each["kind"]) for each in updates if each["sessionUpdate"] == "tool_call"]
+        assert shown == [("Plan", "switch_mode"), ("Update the to-do list", "think")]
 
 
 def test_an_effort_that_was_chosen_is_shown_and_counts_when_the_session_is_loaded(tmp_path: Path) -> None:

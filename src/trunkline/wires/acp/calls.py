@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from trunkline.base.values import Value
 from trunkline.base.visible import inline
+from trunkline.base.vocabulary import EXIT_PLAN
 from trunkline.core.events import Category, ToolFinished, ToolJudged, ToolRequested
 from trunkline.core.preview import PreviewSize, changed_texts, is_change, preview
 from trunkline.wires.acp.messages_content import (
@@ -37,10 +38,16 @@ _KINDS: Mapping[str, ToolKind] = {
     "Grep": "search",
     "Bash": "execute",
     "Spawn": "think",
+    "TodoWrite": "think",
+    "ToolSearch": "search",
+    EXIT_PLAN: "switch_mode",
     "WebFetch": "fetch",
     "WebSearch": "fetch",
 }
 _CATEGORIES: Mapping[Category, ToolKind] = {"info": "read", "edit": "edit", "exec": "execute", "mcp": "other"}
+
+#: Calls of which the editor shows all there is by itself, below or as its plan: the argument, and the title.
+_SHOWN_BELOW = {"TodoWrite": ("todos", "Update the to-do list"), EXIT_PLAN: ("plan", "Plan")}
 
 _PATHS = ("file_path", "notebook_path", "path")
 #: Files of one call that are listed.
@@ -88,6 +95,9 @@ def kind_of(call: Call) -> ToolKind:
 
 def title_of(call: Call) -> str:
     """The call in one line: the tool, and what it is about."""
+    argument, title = _SHOWN_BELOW.get(call.name, ("", ""))
+    if title and set(call.args) == {argument}:
+        return title
     about = preview(call.name, call.args, _ABOUT, category=call.category).about.text
     return inline(f"{call.name} {about}".rstrip(), TITLE_CHARS) or call.name
 
