@@ -1,11 +1,12 @@
 """A language server that finds an error in each `BAD`, a warning in each `ODD` and a hint in each `HINT`.
 
-    python language_server.py [--pull] [--twice] [--no-version] [--asks] [--odd]
+    python language_server.py [--pull] [--loading] [--twice] [--no-version] [--asks] [--odd]
                               [--silent] [--late] [--die] [--mute] [--nonsense] [--flood]
 
-`--odd` also tells of a file with half a character in its name, `--late` tells nothing of the first changes, `--silent`
-never tells anything, `--die` ends at the first file, `--mute` does not even answer `initialize`, `--nonsense` sends no
-messages, `--flood` sends them without an end. What it is told, it writes to the file that the variable `HEARD` names.
+`--loading` answers the first questions by saying to ask again, `--odd` also tells of a file with half a character in
+its name, `--late` tells nothing of the first changes, `--silent` never tells anything, `--die` ends at the first file,
+`--mute` does not even answer `initialize`, `--nonsense` sends no messages, `--flood` sends them without an end. What it
+is told, it writes to the file that the variable `HEARD` names.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import sys
 from typing import Any
 
-#: Versions of a file about which `--late` says nothing.
+#: Versions of a file about which `--late` says nothing, and questions that `--loading` does not answer yet.
 LATE = 3
 
 WORDS = (("BAD", 1), ("ODD", 2), ("HINT", 4))
@@ -102,6 +103,7 @@ def tell(document: dict[str, Any], text: str) -> None:
 
 def main() -> None:
     texts: dict[str, str] = {}
+    unready = LATE if "--loading" in sys.argv else 0
     while (message := receive()) is not None:
         method, params = message.get("method"), message.get("params", {})
         note(str(method))
@@ -117,6 +119,10 @@ def main() -> None:
         elif method == "textDocument/didChange":
             texts[params["textDocument"]["uri"]] = params["contentChanges"][0]["text"]
             tell(params["textDocument"], params["contentChanges"][0]["text"])
+        elif method == "textDocument/diagnostic" and unready:
+            unready -= 1
+            again = {"code": -32802, "message": "server cancelled the request", "data": {"retriggerRequest": True}}
+            send({"id": message["id"], "error": again})
         elif method == "textDocument/diagnostic":
             items = found_in(texts[params["textDocument"]["uri"]])
             send({"id": message["id"], "result": {"kind": "full", "items": items}})

@@ -51,7 +51,10 @@ def test_errors_and_warnings_are_told_from_the_top_in_one_line_each() -> None:
 
 @pytest.mark.parametrize(
     "items",
-    [None, {}, [None], [{}], [at(0, message=None)], [at(0, range=[])], [{"message": "m"}], [at(0, severity=[])]],
+    [
+        *(None, {}, [None], [{}], [{"message": "m"}]),
+        *([at(0, message=None)], [at(0, range=[])], [at(0, severity=[])], [at(-5)], [at(10**400)]),
+    ],
 )
 def test_diagnostics_of_another_form_are_none(items: Any) -> None:
     assert diagnostics(items) == ()

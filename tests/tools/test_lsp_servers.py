@@ -187,6 +187,32 @@ async def test_one_that_is_slow_is_not_waited_for_until_it_says_something(
         assert len(made.problems) == LATE
 
 
+async def test_one_that_says_to_ask_again_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "AGAIN_SECONDS", 0.01)
+    async with place(tmp_path, "--pull", "--loading") as made:
+        assert "fake finds in a.py" in await made.write("BAD")
+        assert made.problems == []
+
+
+async def test_one_that_says_so_for_long_is_not_waited_for_until_it_says_something(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "DIAGNOSTICS_SECONDS", 0.5)
+    monkeypatch.setattr(server, "AGAIN_SECONDS", PATIENCE_SECONDS)
+    async with place(tmp_path, "--pull", "--loading") as made:
+        for _ in range(LATE):
+            assert "finds" not in await made.write("BAD")
+        assert made.problems[-1].endswith("It is not waited for until it says something.")
+        (kept,) = made.servers._servers
+        running = kept.running
+        assert running is not None
+        assert "finds" not in await made.write("BAD BAD")
+        # It was asked once more, and nobody has waited for the answer.
+        await _until(lambda: not running.is_late)
+        monkeypatch.setattr(server, "DIAGNOSTICS_SECONDS", PATIENCE_SECONDS)
+        assert "fake finds in a.py" in await made.write("BAD BAD BAD")
+
+
 async def test_one_that_sends_what_nobody_can_read_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from trunkline.base import jsontext
 from trunkline.base.values import Value
@@ -16,6 +16,8 @@ LONGEST_MESSAGE = 8 * 1024 * 1024
 LONGEST_HEAD = 4096
 #: Diagnostics of one file that are looked at; a file with more has one problem.
 MOST_LOOKED_AT = 1000
+#: Lines and columns are below it.
+MOST_COUNTED = 2**31
 #: Of what one says.
 MESSAGE_CHARS = 300
 
@@ -112,13 +114,18 @@ def diagnostics(items: Any) -> tuple[Diagnostic, ...]:
         start = _member(_member(item, "range"), "start")
         line, column = start.get("line"), start.get("character")
         message = item.get("message")
-        if not isinstance(line, int) or not isinstance(column, int) or not isinstance(message, str):
+        if not _counts(line) or not _counts(column) or not isinstance(message, str):
             continue
         code = item.get("code")
         shown = str(code) if isinstance(code, str | int) else ""
         text = one_line(" ".join(message.split()), MESSAGE_CHARS)
         found.append(Diagnostic(_SEVERITIES[item.get("severity")], line + 1, column + 1, text, one_line(shown, 40)))
     return tuple(sorted(found, key=lambda each: (each.line, each.column)))
+
+
+def _counts(number: Any) -> TypeGuard[int]:
+    """Whether it is a number as the protocol has them."""
+    return isinstance(number, int) and 0 <= number < MOST_COUNTED
 
 
 def _member(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:

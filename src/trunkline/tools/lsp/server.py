@@ -37,7 +37,12 @@ FLOOD_BYTES = 64 * 1024 * 1024
 #: The last words of one that has ended.
 LAST_WORDS_CHARS = 300
 
+#: How long one is left alone that has other things to do, before it is asked again.
+AGAIN_SECONDS = 0.3
+
 _METHOD_NOT_FOUND = -32601
+#: What one answers that is to be asked again: something has changed meanwhile, or it cannot say anything yet.
+_AGAIN = (-32801, -32802)
 _LANGUAGES = {
     "py": "python", "pyi": "python", "js": "javascript", "mjs": "javascript", "cjs": "javascript",
     "jsx": "javascriptreact", "ts": "typescript", "mts": "typescript", "cts": "typescript", "tsx": "typescriptreact",
@@ -53,6 +58,10 @@ class ServerFailed(ToolInputError):
 
 class ServerLate(ServerFailed):
     """It has not said anything in time, and may still."""
+
+
+class _AskAgain(ServerFailed):
+    """It has other things to do just now."""
 
 
 class LanguageServer(Value):
@@ -153,18 +162,30 @@ class RunningServer:
             self._notify("textDocument/didChange", {"textDocument": about, "contentChanges": [{"text": text}]})
         self._notify("textDocument/didSave", {"textDocument": {"uri": uri}, "text": text})
         if self.is_late:
+            if self._pulls:
+                # Nobody waits for the answer; that there is one tells that it is worth waiting again.
+                self._send(self._asking("textDocument/diagnostic", {"textDocument": {"uri": uri}}))
             raise ServerLate("it has not said anything yet")
         try:
             async with asyncio.timeout(DIAGNOSTICS_SECONDS):
                 if self._pulls:
-                    answer = await self._request("textDocument/diagnostic", {"textDocument": {"uri": uri}})
-                    return diagnostics(answer.get("items") if isinstance(answer, dict) else None)
+                    return await self._pulled(uri)
                 await self._told(file)
         except TimeoutError:
             if not self._files[uri].was_told:
                 self._late += 1
                 raise ServerLate(f"it said nothing within {DIAGNOSTICS_SECONDS:g} s") from None
         return self._files[uri].told
+
+    async def _pulled(self, uri: str) -> tuple[Diagnostic, ...]:
+        """Ask for it, again and again where it is not ready: it may still read the project."""
+        while True:
+            try:
+                answer = await self._request("textDocument/diagnostic", {"textDocument": {"uri": uri}})
+            except _AskAgain:
+                await asyncio.sleep(AGAIN_SECONDS)
+                continue
+            return diagnostics(answer.get("items") if isinstance(answer, dict) else None)
 
     async def _told(self, file: _Open) -> None:
         """Wait for what it says, and a moment for more of that."""
@@ -225,15 +246,19 @@ class RunningServer:
     # What goes out
 
     async def _request(self, method: str, params: Any) -> Any:
-        self._number += 1
-        number = self._number
+        asking = self._asking(method, params)
+        number = asking["id"]
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._answers[number] = answer
         try:
-            self._send({"id": number, "method": method, "params": params})
+            self._send(asking)
             return await answer
         finally:
             self._answers.pop(number, None)
+
+    def _asking(self, method: str, params: Any) -> dict[str, Any]:
+        self._number += 1
+        return {"id": self._number, "method": method, "params": params}
 
     def _notify(self, method: str, params: Any) -> None:
         self._send({"method": method, "params": params})
@@ -285,12 +310,13 @@ class RunningServer:
                 self._published(params)
         elif isinstance(number, int) and number not in self._answers:
             # It comes too late for whoever asked.
-            self._late = 0
+            self._late = self._late if _is_unready(message) else 0
         elif isinstance(number, int) and (answer := self._answers.get(number)) is not None and not answer.done():
             if "error" in message:
                 error = message["error"]
                 said = error.get("message") if isinstance(error, dict) else ""
-                answer.set_exception(ServerFailed(f"it refuses: {one_line(self._redactor.text(str(said)), 200)}"))
+                failed = _AskAgain if _is_unready(message) else ServerFailed
+                answer.set_exception(failed(f"it refuses: {one_line(self._redactor.text(str(said)), 200)}"))
             else:
                 answer.set_result(message.get("result"))
 
@@ -330,6 +356,12 @@ class RunningServer:
                 answer.set_exception(ServerFailed(self._broken))
         for file in self._files.values():
             file.news.set()
+
+
+def _is_unready(message: Mapping[str, Any]) -> bool:
+    """Whether an answer only says to ask again."""
+    error = message.get("error")
+    return isinstance(error, dict) and error.get("code") in _AGAIN
 
 
 def _uri(path: str) -> str:
