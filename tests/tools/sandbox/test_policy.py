@@ -217,6 +217,15 @@ class TestGit:
         found = walls(str(workspace))
         assert (found.read, found.make, found.point) == ((str(workspace / ".git"),), (), ())
 
+    async def test_other_names_of_hooks_and_of_the_configuration_stay(self, run: Run, repository: Path) -> None:
+        (repository / "scripts").mkdir()
+        (repository / "scripts/check").write_text("true\n")
+        os.link(repository / "scripts/check", repository / ".git/hooks/pre-commit")
+        os.link(repository / ".git/config", repository / "other")
+        for command in ("echo x >> scripts/check", "echo x >> other", "mv scripts away"):
+            assert (await run(command)).status == "error", command
+        assert (await run("echo x > scripts/file")).status == "success"
+
     async def test_hooks_that_a_repository_outside_names_in_a_worktree_stay(
         self, run: Run, workspace: Path, tmp_path: Path
     ) -> None:

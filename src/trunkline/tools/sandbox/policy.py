@@ -19,9 +19,9 @@ import stat
 from collections.abc import Iterable
 
 from trunkline.base.paths import is_within
-from trunkline.base.regular import read_regular
 from trunkline.base.values import Value
 from trunkline.core.guarded import starts_programs
+from trunkline.tools.sandbox.git_config import NAMED, text_of, users_configuration
 from trunkline.tools.sandbox.launcher import SAYS
 
 #: How far below the workspace repositories are looked for, and in how many directories, the nearest first: once in a
@@ -31,8 +31,6 @@ NESTED_DIRECTORIES = 2_000
 NESTED_NEAR = 100
 #: How deep the names of modules are, which may have slashes.
 MODULES_DEPTH = 3
-#: As much of a repository's configuration is read.
-CONFIG_BYTES = 1 << 20
 #: Repositories, modules and worktrees whose parts are told apart; nothing of further ones can be written.
 MOST_PARTS = 200
 #: Walls that are built, which takes some 0.3 ms each, before every command. Where there would be more, nothing in the
@@ -50,8 +48,6 @@ _CONFIG, _HOOKS, _WORKTREE_CONFIG, _COMMON = _NAMING = ("config", "hooks", "conf
 _OTHERS = {".hg": ("hgrc",), ".jj": ("repo/config.toml",), ".svn": ()}
 #: What others have installed: thousands of directories, and nobody's repository.
 _NOT_LOOKED_INTO = frozenset({".git", "node_modules"})
-#: What a configuration names that counts like a part of itself: other files of it, and where the hooks are.
-_NAMED = re.compile(r'\b(hookspath|path)[ \t]*=[ \t]*(?:"([^"\n]+)"|([^"#;\n]+))', re.IGNORECASE)
 #: A repository whose files are elsewhere, says its configuration.
 _WORK_TREE = re.compile(r"^[ \t]*(?:\[core\][ \t]*)?worktree[ \t]*=[ \t]*\"?([^\"\n]*)", re.IGNORECASE | re.MULTILINE)
 #: What a `.git` that is a file says.
@@ -111,6 +107,7 @@ def walls(workspace: str, nested: Iterable[str] = (), ours: Iterable[str] = (), 
             found.git(git)
     for path in ours:
         found.reads(path)
+    found.other_names()
     return found.walls()
 
 
@@ -121,7 +118,9 @@ class _Found:
         self._workspace = workspace
         self._parts: set[str] = set()
         self._included: set[tuple[str, str]] = set()
-        self._users_files, self._users_hooks = _users_configuration()
+        self._users_files, self._users_hooks = users_configuration()
+        self._several: set[tuple[int, int]] = set()
+        """Files with several names, as hard links give them."""
         # In the order in which they were found.
         self._keep: dict[str, None] = {}
         self._read: dict[str, None] = {}
@@ -147,6 +146,7 @@ class _Found:
         if not missing:
             self._keep.update(dict.fromkeys(way))
             self._read.update({end: None} if end else {})
+            self._note_several(end or path)
 
     def stays(self, path: str, *, directory: bool = False) -> None:
         """The same; what is missing of it is made."""
@@ -191,14 +191,30 @@ class _Found:
         top = self._workspace
         while top != (top := os.path.dirname(top)):
             git = os.path.join(top, ".git")
-            if named := _GIT_FILE.match(_text(git)):
+            if named := _GIT_FILE.match(text_of(git)):
                 git = os.path.join(top, named[1].strip())
             if os.path.isdir(git):
                 self._named_outside(git, top)
 
+    def other_names(self) -> None:
+        """The other names of what may only be read, as far as we look. In the sandbox, none can be made."""
+        waiting, seen = [self._workspace], 0
+        while waiting and self._several and seen < NESTED_DIRECTORIES:
+            directory, *waiting = waiting
+            seen += 1
+            for entry in _entries(directory):
+                if _is_directory(entry):
+                    waiting += [] if entry.name in _NOT_LOOKED_INTO else [entry.path]
+                elif _file_with_several_names(entry.path) in self._several:
+                    self.reads(entry.path)
+
+    def _note_several(self, path: str) -> None:
+        if (found := _file_with_several_names(path)) is not None:
+            self._several.add(found)
+
     def git(self, path: str) -> None:
         """A `.git`."""
-        config = _text(os.path.join(path, _CONFIG))
+        config = text_of(os.path.join(path, _CONFIG))
         odd = os.path.islink(path) or not _is_git_directory(path) or _has_links(path)
         # One that says itself where its files are would not be heard beside a `commondir`.
         if not odd and not _WORK_TREE.search(config):
@@ -211,14 +227,14 @@ class _Found:
         self._links_in(os.path.join(path, _HOOKS))
         self._named(config, path, os.path.dirname(path))
         self._users(os.path.dirname(path))
-        if named := _GIT_FILE.match(_text(path)):
+        if named := _GIT_FILE.match(text_of(path)):
             self._elsewhere(os.path.join(os.path.dirname(path), named[1].strip()), os.path.dirname(path))
 
     def _elsewhere(self, git: str, top: str) -> None:
         """The git directory that a file names, or, if that is a worktree's, the one which it belongs to."""
         said = git
         if not _is_git_directory(git):
-            git = os.path.join(git, _text(os.path.join(git, _COMMON)).strip())
+            git = os.path.join(git, text_of(os.path.join(git, _COMMON)).strip())
         git = os.path.realpath(git)
         if not _is_git_directory(git):
             return
@@ -234,7 +250,7 @@ class _Found:
         """A git directory, its modules and its worktrees. `top`: where its files are, if its configuration does not say
         so."""
         config = os.path.join(git, _CONFIG)
-        said = _text(config)
+        said = text_of(config)
         top = top or _work_tree(said, git)
         self._named(said, git, top)
         self._users(top)
@@ -250,7 +266,7 @@ class _Found:
         self.stays(config)
         self._hooks(os.path.join(git, _HOOKS))
         common = os.path.join(git, _COMMON)
-        if not os.path.lexists(common) or _text(common) == SAYS.decode():
+        if not os.path.lexists(common) or text_of(common) == SAYS.decode():
             # (Somebody was killed who should have removed it, or still works here.)
             self._point[common] = None
         self._read[common] = None
@@ -275,19 +291,20 @@ class _Found:
         for entry in _entries(place):
             if entry.is_symlink():
                 self.reads(entry.path)
+            self._note_several(entry.path)
 
     def _worktree_config(self, place: str, top: str, *, make: bool) -> None:
         path = os.path.join(place, _WORKTREE_CONFIG)
-        self._named(_text(path), place, top)
+        self._named(text_of(path), place, top)
         # Where git would read it, a command would make it.
         (self.stays if make else self.reads)(path)
 
     def _named_outside(self, git: str, top: str) -> None:
         """What a repository whose git directory lies outside names in the workspace."""
-        common = os.path.join(git, _text(os.path.join(git, _COMMON)).strip())
+        common = os.path.join(git, text_of(os.path.join(git, _COMMON)).strip())
         for place in (git, common):
             for name in (_CONFIG, _WORKTREE_CONFIG):
-                self._named(_text(os.path.join(place, name)), place, top)
+                self._named(text_of(os.path.join(place, name)), place, top)
         self._users(top)
 
     def _users(self, top: str) -> None:
@@ -298,7 +315,7 @@ class _Found:
     def _named(self, config: str, place: str, top: str) -> None:
         """What a configuration names: hooks from the top of what git works on, files from where it lies itself, and
         what these name."""
-        for key, quoted, plain in _NAMED.findall(config):
+        for key, quoted, plain in NAMED.findall(config):
             named = os.path.expanduser(quoted or plain.strip())
             if key.lower() != "path":
                 self._hooks(os.path.join(top, named))
@@ -307,7 +324,7 @@ class _Found:
             self.stays(file)
             if (file, top) not in self._included and len(self._included) <= MOST_INCLUDED:
                 self._included.add((file, top))
-                self._named(_text(file), os.path.dirname(file), top)
+                self._named(text_of(file), os.path.dirname(file), top)
 
     def _way(self, path: str) -> tuple[list[str], str, list[str]]:
         """The directories below the workspace that lead to a path, where it ends, if that is there and below, and what
@@ -353,32 +370,13 @@ def _starts_programs_at_home(name: str) -> bool:
     return starts_programs([name]) or name in _AT_HOME
 
 
-def _text(config: str) -> str:
+def _file_with_several_names(path: str) -> tuple[int, int] | None:
+    """Which file it is, if it is one with several names."""
     try:
-        return read_regular(config, CONFIG_BYTES).data.decode("utf-8", "replace")
-    except OSError:
-        return ""
-
-
-def _users_configuration() -> tuple[list[str], list[str]]:
-    """The files of the user's own configuration of git and of the machine's, and where they say that hooks are."""
-    own = os.environ.get("GIT_CONFIG_GLOBAL")
-    at_home = os.environ.get("XDG_CONFIG_HOME") or os.path.join("~", ".config")
-    waiting = [own] if own is not None else [os.path.join(at_home, "git", _CONFIG), os.path.join("~", ".gitconfig")]
-    waiting.append("/etc/gitconfig")
-    files, hooks = list[str](), list[str]()
-    while waiting and len(files) < MOST_INCLUDED:
-        file = os.path.expanduser(waiting.pop())
-        if not os.path.isabs(file) or file in files:
-            continue
-        files.append(file)
-        for key, quoted, plain in _NAMED.findall(_text(file)):
-            named = os.path.expanduser(quoted or plain.strip())
-            if key.lower() == "path":
-                waiting.append(os.path.join(os.path.dirname(file), named))
-            else:
-                hooks.append(named)
-    return files, hooks
+        found = os.lstat(path)
+    except (OSError, ValueError):
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) and found.st_nlink > 1 else None
 
 
 def _work_tree(config: str, git: str) -> str:
