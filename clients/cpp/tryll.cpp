@@ -1502,9 +1502,11 @@ public:
     for (;;) {
       {
         std::unique_lock<std::mutex> lock(mutex_);
-        looked_ = Clock::now();
-        // Until the thread has left the reading to the game, it has to tell, and that it has, too.
-        news_.wait_until(lock, until, [this] { return !inbox_.empty() || over_ || (parked_ && !ends_); });
+        here_ = Clock::now();
+        // Until the thread has left the reading to the game, it has to tell, and that it has, too. What it still has to
+        // write keeps it awake: then it may well be the one that reads the answer.
+        news_.wait_until(lock, until,
+                         [this] { return !inbox_.empty() || over_ || (parked_ && !ends_ && outbox_.empty()); });
         if (!inbox_.empty() || over_ || Clock::now() >= until) return;
       }
       Polled polled{};
@@ -1545,7 +1547,7 @@ private:
 #endif
   /// What is kept for a game that does not call `update`, and for a server that does not read.
   static constexpr std::size_t most_inbox = 32u << 20, most_outbox = 64u << 20;
-  /// A game that has not looked for so long is busy otherwise: the thread reads again.
+  /// A game that has neither looked nor waited for so long is busy otherwise: the thread reads again.
   static constexpr std::chrono::milliseconds absent{250};
   /// Milliseconds after which one that waits says that it still does.
   static constexpr int still_here = 100;
@@ -1570,7 +1572,10 @@ private:
   /// Whether reading has told that the connection ends, and why. Written by who holds `reading_`, too.
   bool ends_ = false;
   Error end_;
-  /// When the game has looked into the socket itself; never: `Time::min()`.
+  /// When the game was here last, to look or to wait; not since the thread began to read: `Time::min()`.
+  Time here_ = Time::min();
+  /// When the game has looked into the socket itself. To wait is not to look: whoever waits for no time at all, frame after
+  /// frame, would never read.
   Time looked_ = Time::min();
   /// Whether the thread leaves the reading to the game, and whether a game that waited has seen that there is something.
   bool parked_ = false, ready_ = false;
@@ -1694,15 +1699,15 @@ private:
       {
         std::unique_lock<std::mutex> lock(mutex_);
         // As long as the game looks by itself, nobody has to be woken by what comes.
-        while (!stop_ && !ends_ && outbox_.empty() && looked_ != Time::min() && Clock::now() < looked_ + absent) {
+        while (!stop_ && !ends_ && outbox_.empty() && here_ != Time::min() && Clock::now() < here_ + absent) {
           if (!parked_) news_.notify_all();
           parked_ = true;
-          needed_.wait_until(lock, looked_ + absent);
+          needed_.wait_until(lock, here_ + absent);
         }
         parked_ = false;
         if (stop_) return error_of(Code::ConnectionDropped);
         if (ends_) return end_;
-        looked_ = Time::min();
+        here_ = Time::min();
         writes = !outbox_.empty();
       }
       short found = 0;
@@ -1725,7 +1730,8 @@ private:
     {
       std::lock_guard<std::mutex> lock(mutex_);
       if (socket_ == no_socket || ends_ || inbox_.size() > most_inbox) return;
-      if (!ready_ && looked_ != Time::min() && now < looked_ + between_looks) return;
+      here_ = now;
+      if (!ready_ && now < looked_ + between_looks) return;
       ready_ = false;
       looked_ = now;
     }

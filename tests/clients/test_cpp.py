@@ -254,10 +254,11 @@ async def test_a_server_that_sends_faster_than_a_game_reads_is_slowed_and_nothin
         (pack("<I", 1 << 20 | 1), "5003 The server broke the protocol: a frame of 1048577 bytes."),
     ],
 )
-@pytest.mark.parametrize("way", ["looking", "waiting"])
+@pytest.mark.parametrize("way", ["looking", "waiting", "glancing"])
 async def test_a_game_that_looks_again_and_again_or_waits_reads_by_itself_and_wakes_no_thread(
     api: Path, last: Any, told: str, way: str
 ) -> None:
+    """Glancing: it waits for no time at all, between the frames that it draws."""
     require("/proc", sys.platform == "linux", "Linux")
     turns = count()
 
