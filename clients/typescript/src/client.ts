@@ -80,6 +80,8 @@ export class Client {
   private readonly ledger: SessionReplay;
   private number = 0n;
   private link: Connection | null = null;
+  /** The one that is being configured: nobody else has it yet. */
+  private coming: Connection | null = null;
   private connecting: Promise<Connection> | null = null;
   private readonly closing = new AbortController();
   private final: TryllError | null = null;
@@ -90,7 +92,8 @@ export class Client {
     private readonly options: ClientOptions = {},
   ) {
     this.ledger = new SessionReplay(versioned(options.config ?? {}));
-    options.signal?.addEventListener("abort", () => this.close(), { once: true });
+    if (options.signal?.aborted) this.close();
+    options.signal?.addEventListener("abort", () => this.close(), { once: true, signal: this.closing.signal });
   }
 
   /**
@@ -114,6 +117,7 @@ export class Client {
   close(): void {
     this.final = new TryllError(1002, "This client is closed.");
     this.closing.abort(this.final);
+    this.coming?.close();
     this.link?.close();
   }
 
@@ -380,15 +384,20 @@ export class Client {
     let link: Connection | null = null;
     try {
       link = await Connection.open(this.dial, () => ++this.number, ms, lost, this.closing.signal);
+      this.coming = link;
       await this.ledger.replay(link);
-      const again = this.link !== null;
+      // Together with the last answer, or since: whoever is told of a session is to be told of its end, too.
+      if (link.lost !== null) throw again(link.lost);
+      const before = this.link !== null;
       this.link = link;
-      call(this.options.onConnected, again);
+      call(this.options.onConnected, before);
       return link;
     } catch (error) {
       this.judge(link?.lost ?? (error instanceof TryllError ? error : null));
       link?.close();
       throw error;
+    } finally {
+      this.coming = null;
     }
   }
 

@@ -77,12 +77,14 @@ function number(text: string | undefined): number | null {
   return Number.isFinite(found) ? found : null;
 }
 
-/** Let a listener hear something. What it throws is reported, and harms nobody else. */
+/** Let a listener hear something. What it throws, also later, is reported, and harms nobody else. */
 export function call<T>(listener: ((heard: T) => unknown) | null | undefined, heard: T): void {
   if (!listener) return;
+  const failed = (error: unknown): void => console.error("a listener of the Tryll client failed", error);
   try {
-    listener(heard);
+    const told = listener(heard);
+    if (told instanceof Promise) told.catch(failed);
   } catch (error) {
-    console.error("a listener of the Tryll client failed", error);
+    failed(error);
   }
 }

@@ -49,6 +49,8 @@ export class Silence {
 /** Wait for something, but no longer than until the signal. Throws the signal's reason then. */
 export async function unlessAborted<T>(waiting: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return waiting;
+  // Whoever does not wait does not want to know how it ends.
+  waiting.catch(() => {});
   signal.throwIfAborted();
   const aborted = new Deferred<never>();
   const abort = (): void => aborted.reject(signal.reason);

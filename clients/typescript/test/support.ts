@@ -65,7 +65,7 @@ export class Road implements Place {
 /** A server of which every frame is known: it begins with `first`, and answers as it is told. */
 export async function fake(
   first: Init<MessageBody> | Uint8Array | null,
-  answers: (asked: MessageBody) => Init<MessageBody>[] = () => [],
+  answers: (asked: MessageBody) => (Init<MessageBody> | Uint8Array)[] = () => [],
 ): Promise<Place> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -75,7 +75,8 @@ export async function fake(
     if (first !== null) socket.write(first instanceof Uint8Array ? first : frame(encode(first)));
     socket.on("data", (data) =>
       framer.feed(data, (payload) => {
-        for (const answer of answers(decode(payload))) socket.write(frame(encode(answer)));
+        for (const answer of answers(decode(payload)))
+          socket.write(answer instanceof Uint8Array ? answer : frame(encode(answer)));
       }),
     );
   });

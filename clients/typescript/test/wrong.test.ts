@@ -38,6 +38,10 @@ async function refused(code: number, work: Promise<unknown>): Promise<TryllError
   return error;
 }
 
+function request(asked: MessageBody): bigint {
+  return "request_id" in asked ? asked.request_id : 0n;
+}
+
 async function refusedAt(place: Place, code: number, options: ClientOptions = {}): Promise<TryllError> {
   try {
     return await refused(code, connect(`127.0.0.1:${place.port}`, options));
@@ -82,6 +86,55 @@ test("a server that says nothing is 1003, and a signal does not wait for that", 
   stop.abort();
   await refused(1002, waiting);
   place.close();
+});
+
+test("a client that is closed while its session is being configured is closed, and calls nobody", async () => {
+  const heard: string[] = [];
+  const stop = new AbortController();
+  const place = await fake(READY, (asked) => {
+    stop.abort();
+    return [{ type: "ConfigureSessionResponse", request_id: request(asked) }];
+  });
+  const told = await refusedAt(place, 1002, {
+    signal: stop.signal,
+    onConnected: () => heard.push("connected"),
+    onLost: () => heard.push("lost"),
+  });
+  assert.equal(told.message, "This client is closed.");
+  assert.deepEqual(heard, []);
+});
+
+test("a signal that is over already keeps a client from connecting, and a server from being started", async () => {
+  const signal = AbortSignal.abort(new Error("not today"));
+  await refusedAt(await fake(READY), 1002, { signal });
+  await assert.rejects(ManagedServer.start({ program: process.execPath, args: ["-e", "", "--"], signal }), /not today/);
+});
+
+test("a connection that ends with the answer to the configuration was none", async () => {
+  const place = await fake(READY, (asked) => {
+    const configured = frame(encode({ type: "ConfigureSessionResponse", request_id: request(asked) }));
+    return [Buffer.concat([configured, frame(new Uint8Array(3))])];
+  });
+  const heard: string[] = [];
+  await refusedAt(place, 5001, { onConnected: () => heard.push("connected") });
+  assert.deepEqual(heard, []);
+});
+
+test("what a listener throws later is reported, and harms nobody", async () => {
+  const place = await fake(READY, (asked) => [{ type: "ConfigureSessionResponse", request_id: request(asked) }]);
+  const usual = console.error;
+  const said = new Promise<unknown[]>((done) => (console.error = (...words: unknown[]) => done(words)));
+  try {
+    const onConnected = (): Promise<never> => Promise.reject(new Error("too late"));
+    const client = await connect(`127.0.0.1:${place.port}`, { onConnected });
+    const [what, error] = await said;
+    assert.equal(what, "a listener of the Tryll client failed");
+    assert.equal((error as Error).message, "too late");
+    client.close();
+  } finally {
+    console.error = usual;
+    place.close();
+  }
 });
 
 test("a server of another version, or with a reason, or with anything else first is refused", async () => {

@@ -5,7 +5,7 @@ import { devNull } from "node:os";
 import { createInterface } from "node:readline";
 
 import { TryllError } from "../errors.js";
-import { jsonObject } from "../events.js";
+import { call, jsonObject } from "../events.js";
 import { Deferred, pause, unlessAborted } from "../waiting.js";
 
 export interface ManagedServerOptions {
@@ -66,6 +66,7 @@ export class ManagedServer {
    * @throws TryllError 1001, it cannot be started; 1003, it is not ready in time.
    */
   static async start(options: ManagedServerOptions = {}): Promise<ManagedServer> {
+    options.signal?.throwIfAborted();
     const program = options.program ?? "trunkline";
     const before = options.args ?? (options.program === undefined ? ["tryll", "serve", "--config", devNull] : []);
     const ours = ["--listen", "127.0.0.1:0", "--exit-with-stdin", "--json"];
@@ -143,7 +144,7 @@ function lastLines(child: ChildProcess, onLog: ManagedServerOptions["onLog"]): s
   createInterface({ input: child.stderr! }).on("line", (line) => {
     kept.push(line);
     if (kept.length > KEPT_LINES) kept.shift();
-    onLog?.(line);
+    call(onLog, line);
   });
   return kept;
 }
