@@ -12,7 +12,7 @@ import pytest
 
 import trunkline
 from trunkline.base import extras
-from trunkline.base.extras import adding, install_hint
+from trunkline.base.extras import adding, install_hint, told_elsewhere
 
 ROOT = Path(trunkline.__file__).parents[2]
 
@@ -32,6 +32,21 @@ def test_an_environment_without_pip_is_filled_by_uv(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(sys, "executable", "/x/python")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pip" else ModuleType(name).__spec__)
     assert install_hint("coder") == "uv pip install --python /x/python 'trunkline[coder]'"
+
+
+@pytest.mark.parametrize("root", ["/home/o'hara/my sources", None])
+@pytest.mark.parametrize("pip", [True, False])
+def test_people_elsewhere_are_told_to_install_the_same_and_not_where(
+    monkeypatch: pytest.MonkeyPatch, root: str | None, pip: bool
+) -> None:
+    monkeypatch.setattr(extras, "_checkout", lambda: root)
+    monkeypatch.setattr(sys, "executable", "/home/o'hara/venv/bin/python")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: ModuleType(name) if pip else None)
+    told = f"There is no voice. {adding('voice', 'voice-gpl')} It is free."
+    assert "/home" in told
+    assert told_elsewhere(told) == (
+        "There is no voice. Add them with `pip install 'trunkline[voice,voice-gpl]'`. It is free."
+    )
 
 
 def test_a_bundle_takes_no_packages_and_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,13 +102,30 @@ def install_hint(extra: str) -> str:
     Of an installed trunkline it asks for the extra alone: no index need have trunkline itself.
     """
     import shlex
+
+    root = _checkout()
+    what = f"'trunkline[{extra}]'" if root is None else f"-e {shlex.quote(f'{root}[{extra}]')}"
+    return f"{_installer()} {what}"
+
+
+def told_elsewhere(text: str) -> str:
+    """The same for people at other machines: commands that add parts, without where Python and the sources are here."""
+    if (installer := _installer()) not in text:
+        return text
+    if (root := _checkout()) is not None:
+        # As a shell has it: with `[`, it is always quoted.
+        inside = root.replace("'", "'\"'\"'")
+        text = text.replace(f"{installer} -e '{inside}[", f"{installer} 'trunkline[")
+    return text.replace(installer, "pip install")
+
+
+def _installer() -> str:
+    import shlex
     from importlib.util import find_spec
 
     python = shlex.quote(sys.executable)
     # uv makes environments without pip, and fills them from outside.
-    installer = f"uv pip install --python {python}" if find_spec("pip") is None else f"{python} -m pip install"
-    root = _checkout()
-    return f"{installer} 'trunkline[{extra}]'" if root is None else f"{installer} -e {shlex.quote(f'{root}[{extra}]')}"
+    return f"uv pip install --python {python}" if find_spec("pip") is None else f"{python} -m pip install"
 
 
 def _checkout() -> str | None:

@@ -15,6 +15,7 @@ number for the first and no name for the second.
 
 from __future__ import annotations
 
+from trunkline.base.extras import told_elsewhere
 from trunkline.base.values import Value
 from trunkline.core.fault_table import form_of
 from trunkline.core.faults import Fault
@@ -122,8 +123,8 @@ class TryllError(Exception):
 
     @classmethod
     def of(cls, fault: Fault) -> TryllError:
-        """What a fault is on this wire."""
-        return cls(form_of(fault.kind).tryll, str(fault))
+        """What a fault is on this wire. Clients hear nothing of where this Python is."""
+        return cls(form_of(fault.kind).tryll, told_elsewhere(str(fault)))
 
     @property
     def name(self) -> str:

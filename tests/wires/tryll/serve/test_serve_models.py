@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,14 @@ import pytest
 from tests.support.faults import kinds
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.tryll_served import Peer, echo, served
+from trunkline.base.extras import install_hint
 from trunkline.core.fault_table import TABLE
 from trunkline.core.faults import DownloadFailed, Fault, ModelError, ModelNotFetched
 from trunkline.core.graph.hosting import Progress
 from trunkline.core.graph.resident import ResidentModel
 from trunkline.models.embedding_mock import MockEmbedding
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine, Slot
+from trunkline.models.installed import no_engine
 from trunkline.models.mock_language import MockLanguage
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import encode, frame
@@ -76,6 +79,8 @@ class Pool:
     async def load(self, name: str) -> None:
         if name == "bad":
             raise ValueError("nobody foresaw this")
+        if name == "without":
+            raise ModelError(no_engine("local"))
         if name in TABLE:
             raise kinds()[name]("told", hint="do this")
 
@@ -123,6 +128,16 @@ async def test_every_fault_of_a_host_has_its_number(peer: Peer, kind: str) -> No
         assert (error.code, error.message) == (6002, f"The server failed at this ({kinds()[kind].__name__}).")
     else:
         assert (error.request_id, error.code, error.message) == (3, TABLE[kind].tryll, "told do this")
+
+
+async def test_a_client_hears_what_is_not_installed_and_the_log_has_the_command_for_this_python(
+    peer: Peer, caplog: pytest.LogCaptureFixture
+) -> None:
+    error = await peer.ask(m.LoadModelRequest(3, "without"), m.ErrorResponse)
+    told = "The engine for local models is not installed. Add it with `pip install 'trunkline[local]'`."
+    assert error.message == told
+    assert f"`{install_hint('local')}`" in caplog.text
+    assert sys.executable in caplog.text
 
 
 async def test_a_model_that_an_agent_needs_is_fetched_if_the_session_allows_it(peer: Peer, pool: Pool) -> None:

@@ -91,7 +91,11 @@ class ClientSession(RequestScheduler):
 
     def _failed(self, request: m.Message, error: Exception, voice_input_id: int = 0) -> None:
         if isinstance(error, Fault) and not isinstance(error, _DEFECTS):
+            whole = str(error)
             error = TryllError.of(error)
+            if error.message != whole:
+                # What only those who run the server can use.
+                logger.warning("a `%s` was refused: %s", type(request).__name__, whole)
         elif not isinstance(error, TryllError):
             lacks = lacking(error) if isinstance(error, ModuleNotFoundError) else None
             trace = None if lacks is not None else error
