@@ -61,8 +61,11 @@ export interface ClientOptions {
   signal?: AbortSignal;
   /** A session is there, configured, with its agents. `again`: in place of a lost one. */
   onConnected?: (again: boolean) => unknown;
-  /** The connection is lost. Unless `reconnect` is false, another one is tried from now on, in the background. */
-  onLost?: (error: TryllError) => unknown;
+  /**
+   * The connection is lost. Another one is tried from now on, in the background, unless it is lost `finally`. That is
+   * also told when it was given up; whoever asks for something then tries anew, unless that is in vain.
+   */
+  onLost?: (error: TryllError, finally_: boolean) => unknown;
 }
 
 export type StorageOptions = RequestOptions &
@@ -404,9 +407,14 @@ export class Client {
   /** The session is gone: a new one is tried in the background. Whoever asks for something waits for that, too. */
   private lost(error: TryllError): void {
     this.judge(error);
-    call(this.options.onLost, error);
-    // Whether it failed, whoever asks next is told.
-    if (this.final === null && this.options.reconnect !== false) this.live().catch(() => {});
+    const over = this.final !== null || this.options.reconnect === false;
+    this.tellLost(error, over);
+    if (!over) this.live().catch((why: TryllError) => this.tellLost(why, true));
+  }
+
+  /** Whoever has closed the client has lost nothing. */
+  private tellLost(error: TryllError, over: boolean): void {
+    if (!this.closing.signal.aborted) call((tell) => tell?.(error, over), this.options.onLost);
   }
 
   /** After some errors there is no new connection. What we could not send ourselves, which is 5003 too, ends none. */

@@ -104,6 +104,30 @@ test("a client that is closed while its session is being configured is closed, a
   assert.deepEqual(heard, []);
 });
 
+test("of a lost connection it is heard once, and once more when it was given up; of one's own end never", async () => {
+  const begun = (asked: MessageBody): Init<MessageBody>[] => [
+    { type: "ConfigureSessionResponse", request_id: request(asked) },
+  ];
+  for (const reconnect of [{ attempts: 2, firstMs: 1 }, false] as const) {
+    const place = await fake(READY, begun);
+    const heard: unknown[] = [];
+    await new Promise<void>((done) => {
+      const onLost = (error: TryllError, over: boolean): void => {
+        heard.push(error.code, over);
+        if (over) done();
+      };
+      void connect(`127.0.0.1:${place.port}`, { reconnect, onLost }).then(() => place.close());
+    });
+    assert.deepEqual(heard, reconnect ? [1002, false, 1001, true] : [1002, true]);
+  }
+  const place = await fake(READY, begun);
+  const heard: number[] = [];
+  const client = await connect(`127.0.0.1:${place.port}`, { onLost: ({ code }) => heard.push(code) });
+  client.close();
+  place.close();
+  assert.deepEqual(heard, []);
+});
+
 test("a signal that is over already keeps a client from connecting, and a server from being started", async () => {
   const signal = AbortSignal.abort(new Error("not today"));
   await refusedAt(await fake(READY), 1002, { signal });
