@@ -14,7 +14,7 @@ import {
 import { inParts, joined, Memory } from "./memory.js";
 import { REQUEST_MS, type MadeAgent } from "./replay.js";
 import { Reply, TURN_MS, type Conduct, type SendOptions, type Turn, type TurnListeners } from "./turn.js";
-import { again, unlessAborted } from "./waiting.js";
+import { again, timed, unlessAborted } from "./waiting.js";
 
 export interface AgentOptions {
   /** The model of nodes that name none. */
@@ -195,7 +195,7 @@ export class Agent implements Conduct, MadeAgent {
   }
 
   private async free(timeoutMs: number): Promise<void> {
-    const late = AbortSignal.timeout(timeoutMs);
+    const late = AbortSignal.timeout(timed(timeoutMs));
     try {
       for (let going = this.going; going.length; going = this.going) {
         await unlessAborted(Promise.all(going.map((each) => each.whenOver())), late);

@@ -22,7 +22,7 @@ import { unknownField } from "./needs.js";
 import { PendingReplies } from "./pending.js";
 import type { Dial, Receiver, Transport } from "./transport.js";
 import type { Reply, TurnFrame } from "./turn.js";
-import { again, Deferred, Silence, unlessAborted } from "./waiting.js";
+import { again, Deferred, Silence, timed, unlessAborted } from "./waiting.js";
 
 /** Frames that one answer may be split into. A catalog or a conversation of so many MiB is none. */
 const MAX_PARTS = 64;
@@ -89,7 +89,7 @@ export class Connection implements Receiver {
     const made = new Connection(numbers, onLost);
     const late = new AbortController();
     const silent = new TryllError(1003, `The server did not begin a session in ${timeoutMs / 1000} s.`);
-    const timer = setTimeout(() => late.abort(silent), timeoutMs);
+    const timer = setTimeout(() => late.abort(silent), timed(timeoutMs));
     const stop = signal === undefined ? late.signal : AbortSignal.any([late.signal, signal]);
     try {
       made.transport = await unlessAborted(dial(made, stop), stop);

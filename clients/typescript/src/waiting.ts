@@ -2,6 +2,14 @@
 
 import { TryllError } from "./errors.js";
 
+/** The longest time that timers know: 24 days. One that is given more ends at once. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+/** A time, also for ever, as timers take it. */
+export function timed(ms: number): number {
+  return Math.min(ms, LONGEST_MS);
+}
+
 /** A promise whose end is told from outside. Nobody has to listen to its failure. */
 export class Deferred<T> {
   readonly promise: Promise<T>;
@@ -38,7 +46,7 @@ export class Silence {
   /** Something was heard: the time begins anew. */
   heard(): void {
     this.end();
-    this.timer = setTimeout(this.over, this.ms);
+    this.timer = setTimeout(this.over, timed(this.ms));
   }
 
   end(): void {
@@ -66,7 +74,7 @@ export async function unlessAborted<T>(waiting: Promise<T>, signal: AbortSignal 
 export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   try {
-    await unlessAborted(new Promise<void>((done) => (timer = setTimeout(done, ms))), signal);
+    await unlessAborted(new Promise<void>((done) => (timer = setTimeout(done, timed(ms)))), signal);
   } finally {
     clearTimeout(timer);
   }

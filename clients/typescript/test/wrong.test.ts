@@ -317,6 +317,26 @@ test("a server that falls silent in a turn is 1003", async () => {
   place.close();
 });
 
+test("whoever sets no limit waits, and is not refused at once", async () => {
+  const answers = script();
+  let tell!: () => void;
+  const sent = new Promise<void>((done) => (tell = done));
+  const place = await fake(READY, (asked) => {
+    if (asked.type === "SendMessageRequest") tell();
+    return answers(asked);
+  });
+  const client = await connect(`127.0.0.1:${place.port}`, { connectMs: Infinity });
+  const agent = await client.createAgent({}, { timeoutMs: Infinity });
+  const stop = new AbortController();
+  const stopped = new Error("enough");
+  const waiting = agent.ask("?", { timeoutMs: Infinity, signal: stop.signal });
+  await Promise.race([sent, waiting]);
+  stop.abort(stopped);
+  await assert.rejects(waiting, stopped);
+  client.close();
+  place.close();
+});
+
 test("a server is not asked for what it would pass over", async () => {
   const place = await fake(READY, script());
   const client = await connect(`127.0.0.1:${place.port}`);

@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 
 import { TryllError } from "../errors.js";
 import { call, jsonObject } from "../events.js";
-import { Deferred, pause, unlessAborted } from "../waiting.js";
+import { Deferred, pause, timed, unlessAborted } from "../waiting.js";
 
 export interface ManagedServerOptions {
   /** The program; a bundle's is `tryll-server`. */
@@ -91,7 +91,7 @@ export class ManagedServer {
       failed.reject(new TryllError(1001, `\`${program}\` ended before it was ready.${lastWords(log)}`));
     });
     const ms = options.startMs ?? START_MS;
-    const late = AbortSignal.timeout(ms);
+    const late = AbortSignal.timeout(timed(ms));
     const stop = options.signal === undefined ? late : AbortSignal.any([late, options.signal]);
     try {
       const ready = await unlessAborted(Promise.race([readyLine(child), failed.promise]), stop);
