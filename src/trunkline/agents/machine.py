@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from trunkline.agents.graph.hearing.pcm import Mono, PcmFormat, Resampler
 from trunkline.agents.graph.pool_engines import load_engine
-from trunkline.base.programs import as_typed
 from trunkline.core.events import Audio
 from trunkline.core.faults import ModelError, NoEmbeddingModel, NoRecognizer, NoVoice, Unsupported
 from trunkline.core.machine import Embedded, Heard, ModelKind
@@ -137,8 +136,7 @@ class CatalogModels:
         async def load() -> Any:
             path = await asyncio.to_thread(catalog.path, entry)
             if path is None:
-                hint = as_typed(f"Get it with `trunkline models pull {name}`.")
-                raise ModelError(f"The model `{name}` is gone.", hint=hint)
+                raise ModelError(f"The model `{name}` is gone.", hint=f"Get it with `trunkline models pull {name}`.")
             return await load_engine(entry, path, places=None, threads=self._threads)
 
         return load

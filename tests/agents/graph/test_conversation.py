@@ -19,7 +19,6 @@ from trunkline.agents.graph.conversation import GraphConversation, GraphFileAgen
 from trunkline.agents.graph.voices import VoicePool
 from trunkline.agents.graph.weights import Weights
 from trunkline.base.extras import install_hint
-from trunkline.base.programs import own_command
 from trunkline.core.agent import AddHistory, Approve, Deny, SetOptions
 from trunkline.core.events import (
     Audio,
@@ -199,7 +198,7 @@ ONE_NODE = "start: a\nnodes:\n  a: {{type: Generate, model_name: '{model}'}}\n"
 @pytest.mark.parametrize(
     ("model", "kind", "told"),
     [
-        ("nobody-has-this", "model", f"`{own_command()} models list`"),
+        ("nobody-has-this", "model", "`trunkline models list`"),
         ("agent:jsonstream:sh -c true", "config", "a file alone may not start"),
         ("agent:os:getcwd", "config", "a file alone may not start"),
         ("agent:graph:smith", "config", "into one file"),
@@ -302,7 +301,7 @@ async def test_another_model_answers_from_the_next_turn_on_and_knows_what_was_sa
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("none-such", f"There is no model `none-such` in the catalog. `{own_command()} models list` shows"),
+        ("none-such", "There is no model `none-such` in the catalog. `trunkline models list` shows"),
         ("espeak", "is of the kind"),
         ("agent:nobody", "`nobody`"),
     ],

@@ -29,7 +29,6 @@ from trunkline.agents.streamed import StreamedConversation
 from trunkline.agents.turn_stream import TurnStream
 from trunkline.base import jsontext, paths
 from trunkline.base.extras import lacking
-from trunkline.base.programs import as_typed
 from trunkline.core.agent import AddHistory, Approve, Capabilities, Change, Decision, Deny, OpenRequest, SetOptions
 from trunkline.core.approvals import Decisions
 from trunkline.core.events import (
@@ -129,7 +128,7 @@ class GraphFileAgent:
         """What people should know about its models."""
         if self.all_mock:
             return "`--engine local` runs the models that the graph names."
-        return as_typed("It answers for the nodes that name none; `trunkline models list` has others.")
+        return "It answers for the nodes that name none; `trunkline models list` has others."
 
     @classmethod
     def load(
@@ -281,7 +280,7 @@ class GraphConversation(StreamedConversation):
         try:
             self._owner.models_with(model, self._request.workspace)
         except ModelError as error:
-            error.say(hint=as_typed(error.hint or _OTHER_MODELS))
+            error.say(hint=error.hint or _OTHER_MODELS)
             raise
         self._chosen = self._model = model
         if self._agent is not None:
@@ -409,7 +408,7 @@ class GraphConversation(StreamedConversation):
 
 async def _failed(fault: Fault, tell: TurnStream) -> TurnEnded:
     if isinstance(fault, ModelError) and fault.hint is None:
-        fault.say(hint=as_typed(_OTHER_MODELS))
+        fault.say(hint=_OTHER_MODELS)
     await tell.say(Failed(fault.kind, str(fault), fault.retryable))
     return TurnEnded("error", tell.usage)
 
