@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import random
 import socket
 import struct
@@ -347,6 +348,19 @@ async def test_a_server_that_stops_does_not_wait_for_long_turns(
                 heard.append(message)
             await closing
         assert [each.status for each in heard if isinstance(each, m.TurnComplete)] == [m.TurnStatus.CANCELLED]
+
+
+async def test_a_long_answer_to_a_client_that_is_gone_is_given_up_without_a_word(
+    server: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with server.peer():
+        connection = only(server.server)
+        # As when the first of its frames finds nobody.
+        connection.transport.abort()
+        for _ in range(20):
+            connection.send(b"\0" * HIGH_WATER)
+        await until(lambda: not server.server.connections)
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 def _transport(peer: Peer) -> asyncio.Transport:

@@ -293,7 +293,8 @@ class ServerConnection(asyncio.BufferedProtocol):
             data = out[0] if len(out) == 1 else b"".join(out)
             out.clear()
             self._size = 0
-            if not self._closed:
+            # A transport whose connection is lost tells us in the next round, and complains of each write in this one.
+            if not self._closed and not self.transport.is_closing():
                 self._write(data)
 
     def _write(self, data: bytes) -> None:
