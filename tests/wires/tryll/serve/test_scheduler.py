@@ -202,6 +202,9 @@ class Behind:
     def get_write_buffer_size(self) -> int:
         return 0
 
+    def is_closing(self) -> bool:
+        return False
+
     def write(self, data: bytes) -> None:
         self.untaken += len(data)
 
