@@ -51,9 +51,13 @@ async def test_a_turn_that_waits_is_withdrawn_and_nobody_elses() -> None:
     log, agent = MemoryLog("s"), FakeAgent()
     session = await Session.open(agent, log, Policy())
     turns = [session.submit(UserMessage(name, id=name)) for name in ("first", "second", "third")]
+    assert [session.waits(name) for name in ("first", "second", "third")] == [False, True, True]
     session.stop("ana", turns[1])
     session.stop("ana", turns[1])
     assert session.turn == turns[0]
+    # It keeps its place, in which it ends.
+    assert session.turn_of("second") == turns[1]
+    assert [session.waits(name) for name in ("first", "second", "third")] == [False, False, True]
     for _ in range(2):
         await until(lambda: agent.busy)
         agent.say(TextDelta("Yes"), TurnEnded("success"))

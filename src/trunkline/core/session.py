@@ -178,6 +178,10 @@ class Session:
         """The number of the turn of a message that waits; 0 if none of that id does."""
         return next((turn.number for turn in self._turns.queue if turn.message.id == message_id), 0)
 
+    def waits(self, message_id: str) -> bool:
+        """Whether a message is still to be answered: it waits, and nobody has withdrawn it."""
+        return any(turn.message.id == message_id and not turn.dropped for turn in self._turns.queue)
+
     @property
     def seq(self) -> int:
         """The number of the latest event."""

@@ -163,8 +163,8 @@ def _members(row: SessionRow, live: LiveSession | None, busy: Collection[str]) -
 
 
 def _waits(live: LiveSession, message: UserMessage) -> bool:
-    """Whether it still does: the row of one that was dropped may say so for a while."""
-    return message.id is not None and live.session.turn_of(message.id) > 0
+    """Whether it still does: the row of one that was withdrawn says so until its place has come."""
+    return message.id is not None and live.session.waits(message.id)
 
 
 def _waiting(live: LiveSession, message: UserMessage) -> Mapping[str, Any]:

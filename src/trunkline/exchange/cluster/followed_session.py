@@ -94,6 +94,9 @@ class FollowedSession(Session):
     def turn_of(self, message_id: str) -> int:
         return 0
 
+    def waits(self, message_id: str) -> bool:
+        return False
+
     @property
     def mode(self) -> Mode:
         return self.state.mode or "default"
