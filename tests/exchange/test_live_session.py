@@ -232,3 +232,16 @@ async def test_a_process_that_dies_before_the_row_knows_leaves_the_withdrawal_in
         live.session.stop("ana")
         await life.rest(live)
     assert agent.heard == ["tool t1"]
+
+
+async def test_a_withdrawal_that_the_log_does_not_have_takes_no_message_away(tmp_path: Path) -> None:
+    async with World(tmp_path, agent=CommandedAgent()).living() as life:
+        live = await life.open()
+        await life.say(live, "tool t1")
+        await life.pending()
+        turn = await life.say(live, "say kept", id="m")
+        # As when another node has the session by now: nothing that is said here is kept any more.
+        live.session._recorder.freeze()
+        live.session.stop("ana", turn)
+        await live.abandon()
+        assert [each.message.id for each in await life.switchboard.messages.waiting(live.id)] == ["m"]
