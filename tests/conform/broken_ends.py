@@ -271,13 +271,13 @@ class LeavesWithoutAWord(GoodAgent):
 @habit("js.sigterm.idle", "js.sigterm.streaming", "js.sigterm.pending", "js.sigterm.tool", "js.sigterm.status",
        "js.sigterm.children")  # fmt: skip
 class IgnoresSigterm(GoodAgent):
-    def on_sigterm(self, *_: object) -> None:
+    def on_sigterm(self) -> None:
         """Nothing."""
 
 
 @habit("js.sigterm.status")
 class SigtermIsSuccess(GoodAgent):
-    def on_sigterm(self, *_: object) -> None:
+    def on_sigterm(self) -> None:
         for call in self.calls.values():
             self.kill(call)
         os._exit(0)

@@ -18,7 +18,7 @@ import time
 
 TYPE_CHECKING = False  # not of `typing`: it would take a tenth of the start, and there are thousands of starts
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 MODES: dict[str, tuple[str, ...]] = {
@@ -86,6 +86,7 @@ class GoodAgent:
         self.skipping = False
         self.reason = ""
         self.ended = False
+        self.is_held = self.is_terminated = False
 
     # Output.
 
@@ -117,7 +118,22 @@ class GoodAgent:
         self.say_ready()
 
     def handle_signals(self) -> None:
-        signal.signal(signal.SIGTERM, self.on_sigterm)
+        signal.signal(signal.SIGTERM, self.on_signal)
+
+    def on_signal(self, *_: object) -> None:
+        self.is_terminated = True
+        if not self.is_held:
+            self.on_sigterm()
+
+    def undisturbed(self, act: Callable[[Call], Any], call: Call) -> Any:
+        """Do that with a tool's process. A SIGTERM waits: it would not find a process that is being started."""
+        self.is_held = True
+        try:
+            return act(call)
+        finally:
+            self.is_held = False
+            if self.is_terminated:
+                self.on_sigterm()
 
     def parse_flags(self) -> None:
         rest = [flag for flag in self.argv if flag != "--json-stream"]
@@ -405,11 +421,14 @@ class GoodAgent:
         if call.state == "approved":
             call.state = "running"
             self.emit("tool_running", msg_id=self.msg_id, call_id=call.id, tool_name=call.name)
-            self.begin_tool(call)
-        elif call.state == "running" and (call.process is None or call.process.poll() is not None):
+            self.undisturbed(self.begin_tool, call)
+        elif call.state == "running" and self.undisturbed(self.is_over, call):
             call.state = "over"
             status, output, more = self.result_of(call)
             self.tell(call, status, output, more)
+
+    def is_over(self, call: Call) -> bool:
+        return call.process is None or call.process.poll() is not None
 
     def tell(self, call: Call, status: str, output: str, more: dict[str, Any]) -> None:
         members = {"output_type": "text", **more}
@@ -475,7 +494,7 @@ class GoodAgent:
             self.abort()
         self.ended = True
 
-    def on_sigterm(self, *_: object) -> None:
+    def on_sigterm(self) -> None:
         for call in self.calls.values():
             self.kill(call)
         os._exit(143)

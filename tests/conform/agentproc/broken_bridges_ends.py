@@ -66,7 +66,7 @@ class SaysNegativeCodes(GoodBridge):
 
 @habit("br.exit.terminated", "br.exit.interrupted")
 class LeavesItsAgent(GoodBridge):
-    def on_signal(self, number: int, _: object) -> None:
+    def on_ending(self, number: int) -> None:
         os._exit(128 + number)
 
 

@@ -57,6 +57,7 @@ class GoodBridge:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.on_signal)
         self.process: subprocess.Popen[bytes] | None = None
+        self.is_starting, self.signal = False, 0
         try:
             self.profile = DEFAULTS | self.load()
             self.check()
@@ -64,17 +65,33 @@ class GoodBridge:
             sys.stderr.write(f"{problem}\n")
             return 2
         try:
-            self.process = self.start()
+            process = self.started()
         except (OSError, ValueError) as problem:
             self.error = f"cannot be started: {problem}"
             return self.tell(127)
-        self.pump(self.process)
-        return self.tell(self.code(self.process.wait()))
+        self.pump(process)
+        return self.tell(self.code(process.wait()))
 
     def on_signal(self, number: int, _: object) -> None:
+        self.signal = number
+        if not self.is_starting:
+            self.on_ending(number)
+
+    def on_ending(self, number: int) -> None:
         if self.process is not None:
             self.kill()
         os._exit(128 + number)
+
+    def started(self) -> subprocess.Popen[bytes]:
+        """The agent's process. A signal waits: it would not find a process that is being started."""
+        self.is_starting = True
+        try:
+            self.process = self.start()
+        finally:
+            self.is_starting = False
+            if self.signal:
+                self.on_ending(self.signal)
+        return self.process
 
     # The profile.
 

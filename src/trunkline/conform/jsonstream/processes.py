@@ -31,10 +31,13 @@ async def ticks(stage: Stage) -> None:
 
 
 async def is_still(stage: Stage) -> bool:
-    """Whether the command has stopped."""
-    before = _content(stage)
-    await asyncio.sleep(_STILL_SECONDS)
-    return before == _content(stage)
+    """Whether the command has stopped; what is just being killed may write once more."""
+    for _ in range(2):
+        before = _content(stage)
+        await asyncio.sleep(_STILL_SECONDS)
+        if before == _content(stage):
+            return True
+    return False
 
 
 def _content(stage: Stage) -> bytes:
