@@ -48,6 +48,13 @@ def test_times_are_kept_to_the_millisecond() -> None:
         assert records.decode("s", records.encode(Envelope("s", 1, 1, 1.23456, event))).at == 1.235
 
 
+@pytest.mark.parametrize("at", [1795954759.9975, 1796048066.4405, 1795507854.7885])
+def test_a_time_between_two_milliseconds_is_the_same_one_before_and_after(at: float) -> None:
+    for event in (TextDelta("x"), Notice("x")):
+        kept = records.decode("s", records.encode(Envelope("s", 1, 1, at, event))).at
+        assert round(kept * 1000) == round(at * 1000)
+
+
 def test_usage_that_is_not_known_stays_unknown() -> None:
     for usage in (None, Usage(), Usage(input_tokens=0), Usage(1, 2, 3, 4)):
         line = records.encode(Envelope("s", 1, 1, 1.0, TurnEnded("success", usage)))
