@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conform.agentproc.broken_bridges import HABITS
+from trunkline.conform.agentproc.bridge import timeouts
 from trunkline.conform.agentproc.bridge.stage import Ask, Stage, Target, command
 from trunkline.conform.agentproc.bridge.suite import SUITE
 from trunkline.conform.kit import CheckResult
@@ -80,6 +81,16 @@ async def test_a_bridge_that_follows_the_protocol_passes_every_check() -> None:
         ("br.partial.live", "the bridge shows everything at the end")
     ]
     assert {line["from"] for record in records for line in record.export()["lines"]} == {"bridge", "kit"}
+
+
+@pytest.mark.process
+async def test_an_agent_that_had_no_time_to_prepare_is_not_held_against_a_bridge(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(timeouts, "LIMIT", 0.01)
+    checks = [f"br.timeout.{name}" for name in ("ends", "grace", "kill", "partials", "late", "told")]
+    results = await results_of("GoodBridge", *checks, jobs=4, patience=5.0)
+    assert [(each.check.id, each.reason) for each in results if each.verdict != "passed"] == []
 
 
 def test_a_command_is_filled_in_one_pass_and_without_what_there_is_nothing_to_say_of() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trunkline.conform.agentproc.bridge.part import partial, said
+from trunkline.conform.agentproc.bridge.part import Step, partial, said
 from trunkline.conform.agentproc.bridge.placeholders import UNREAD_BYTES
 from trunkline.conform.agentproc.bridge.seen import SeenTurn
 from trunkline.conform.agentproc.bridge.stage import Ask, Stage
@@ -16,12 +16,32 @@ from trunkline.conform.kit import Broken, NotExercised
 TIMED_OUT = 124
 #: The shortest limits that every bridge understands: whole seconds.
 LIMIT, GRACE = 1, 1
+#: What an agent gets at most on a machine that is too busy to start one within `LIMIT`.
+LONGEST_LIMIT = 8
+_PREPARED = "prepared"
 
 _SHORT: dict[str, Any] = {"timeout_secs": LIMIT, "kill_grace_secs": GRACE}
 
 
 def _by(stage: Stage, seconds: float) -> float:
     return seconds + stage.target.patience
+
+
+async def _outlasts(
+    stage: Stage, prepare: Step, *, grace: float = GRACE, takes: float = GRACE
+) -> tuple[SeenTurn, float]:
+    """A turn that lasts longer than it may, and its limit; the agent then `takes` so long to go.
+
+    An agent that is not prepared when its time is up says nothing about the bridge: it is played again, with more time.
+    """
+    limit = LIMIT
+    while True:
+        profile = {"timeout_secs": limit, "kill_grace_secs": grace}
+        steps = (prepare, ["mark", _PREPARED], ["wait", 20])
+        seen = await stage.play(*steps, profile=profile, within=_by(stage, limit + takes))
+        if stage.has(_PREPARED) or limit >= LONGEST_LIMIT:
+            return seen, limit
+        limit *= 2
 
 
 def _long_enough(seen: SeenTurn, seconds: float) -> None:
@@ -37,8 +57,8 @@ def _over(seen: SeenTurn) -> None:
 @SUITE.check("br.timeout.ends", "MUST", "Timeout")
 async def turns_have_a_limit(stage: Stage) -> None:
     """After `timeout_secs` the agent gets SIGTERM, and the turn ends with exit code 124."""
-    seen = await stage.play(["on", "SIGTERM", ["exit", 0]], ["wait", 20], profile=_SHORT, within=_by(stage, LIMIT))
-    _long_enough(seen, LIMIT)
+    seen, limit = await _outlasts(stage, ["on", "SIGTERM", ["exit", 0]], takes=0)
+    _long_enough(seen, limit)
     if not stage.has("SIGTERM"):
         raise Broken("the agent got no SIGTERM")
     same("the exit code", seen.code, TIMED_OUT)
@@ -74,13 +94,7 @@ async def input_does_not_stop_the_clock(stage: Stage) -> None:
 @SUITE.check("br.timeout.grace", "MUST", "Timeout")
 async def there_is_a_grace(stage: Stage) -> None:
     """After SIGTERM the agent has `kill_grace_secs` to exit by itself."""
-    profile = {"timeout_secs": LIMIT, "kill_grace_secs": 4}
-    await stage.play(
-        ["on", "SIGTERM", ["wait", 0.5], ["mark", "flushed"], ["exit", 0]],
-        ["wait", 20],
-        profile=profile,
-        within=_by(stage, LIMIT + 0.5),
-    )
+    await _outlasts(stage, ["on", "SIGTERM", ["wait", 0.5], ["mark", "flushed"], ["exit", 0]], grace=4, takes=0.5)
     if not stage.has("SIGTERM"):
         raise NotExercised("the agent got no SIGTERM")
     if not stage.has("flushed"):
@@ -90,9 +104,8 @@ async def there_is_a_grace(stage: Stage) -> None:
 @SUITE.check("br.timeout.kill", "MUST", "Timeout")
 async def the_grace_has_an_end(stage: Stage) -> None:
     """An agent that is still running after the grace period is killed."""
-    steps = (["ignore", "SIGTERM"], ["wait", 20])
-    seen = await stage.play(*steps, profile=_SHORT, within=_by(stage, LIMIT + GRACE))
-    _long_enough(seen, LIMIT + GRACE)
+    seen, limit = await _outlasts(stage, ["ignore", "SIGTERM"])
+    _long_enough(seen, limit + GRACE)
     if await stage.agent_lives():
         raise Broken("the agent is still running")
 
@@ -100,7 +113,7 @@ async def the_grace_has_an_end(stage: Stage) -> None:
 @SUITE.check("br.timeout.partials", "MUST", "Timeout")
 async def partials_are_kept(stage: Stage) -> None:
     """Partials from before the limit are shown."""
-    seen = await stage.play(said(partial("piece-one")), ["wait", 20], profile=_SHORT, within=_by(stage, LIMIT + GRACE))
+    seen, _ = await _outlasts(stage, said(partial("piece-one")))
     holds("what was shown", seen.partials, "piece-one")
 
 
@@ -108,9 +121,7 @@ async def partials_are_kept(stage: Stage) -> None:
 async def the_grace_is_listened_to(stage: Stage) -> None:
     """Output during the grace period counts: partials are shown, a session id is kept."""
     last = said(partial("piece-late"), "AGENT_SESSION:conform-late")
-    seen = await stage.play(
-        ["on", "SIGTERM", last, ["exit", 0]], ["wait", 20], profile=_SHORT, within=_by(stage, LIMIT + GRACE)
-    )
+    seen, _ = await _outlasts(stage, ["on", "SIGTERM", last, ["exit", 0]])
     holds("what was shown", seen.partials, "piece-late")
     if seen.session is not None:
         same("the session id", seen.session, "conform-late")
@@ -119,7 +130,7 @@ async def the_grace_is_listened_to(stage: Stage) -> None:
 @SUITE.check("br.timeout.told", "MUST", "Timeout")
 async def timeouts_are_told(stage: Stage) -> None:
     """The user is told about the timeout, and an incomplete answer is not sent as the reply."""
-    seen = await stage.play(said("half an answer"), ["wait", 20], profile=_SHORT, within=_by(stage, LIMIT + GRACE))
+    seen, _ = await _outlasts(stage, said("half an answer"))
     if not seen.complaint.replace("half an answer", "").strip():
         raise Broken("nothing was said")
     lacks("the reply", seen.reply, "half an answer")
@@ -128,7 +139,7 @@ async def timeouts_are_told(stage: Stage) -> None:
 @SUITE.check("br.tree.killed", "SHOULD", "Timeout")
 async def trees_are_killed(stage: Stage) -> None:
     """At the limit, everything the agent started ends with it and does not delay the end of the turn."""
-    await stage.play(["child", 20], ["wait", 20], profile=_SHORT, within=_by(stage, LIMIT + GRACE))
+    await _outlasts(stage, ["child", 20])
     if await stage.child_lives():
         raise Broken("a process that the agent started is still running")
 
