@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.conform.bad_habits import Habit
+from tests.conform.bad_habits import Habit, results_with
 from tests.conform.broken_agents import HABITS
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.conform.jsonstream.stage import Stage, Target
 from trunkline.conform.jsonstream.suite import SUITE
 from trunkline.conform.kit import CheckResult
@@ -25,22 +27,23 @@ JOBS = 3
 PATIENCE = 3.0
 
 
-def target(name: str) -> Target:
+def target(name: str, patience: float) -> Target:
     habit = HABITS.get(name)
     module = habit.made.__module__.rpartition(".")[2] if habit else "good_agent"
     argv = (sys.executable, "-S", "-E", str(RUN_AGENT), f"{module}.{name}")
-    return Target(argv, {}, timeout=PATIENCE, patience=PATIENCE, quiet=0.4)
+    return Target(argv, {}, timeout=patience, patience=patience, quiet=0.4)
 
 
-async def results_of(name: str, *patterns: str, jobs: int = JOBS) -> list[CheckResult]:
-    results, _ = await SUITE.run(SUITE.select(patterns), lambda check: Stage(target(name), check), jobs=jobs)
+async def results_of(name: str, *patterns: str, jobs: int = JOBS, patience: float = PATIENCE) -> list[CheckResult]:
+    subject = target(name, patience)
+    results, _ = await SUITE.run(SUITE.select(patterns), lambda check: Stage(subject, check), jobs=jobs)
     return results
 
 
 async def complaint(name: str, habit: Habit, slots: asyncio.Semaphore) -> str | None:
     """What the kit got wrong about an agent."""
     async with slots:
-        results = await results_of(name, *habit.among)
+        results = await results_with(habit.fails, habit.among, partial(results_of, name))
     found = {result.check.id: f"{result.verdict}: {result.reason}" for result in results if result.verdict != "passed"}
     unnoticed = sorted(set(habit.fails) - set(found))
     wronged = sorted(f"{check} ({found[check]})" for check in set(found) - set(habit.fails))
@@ -72,7 +75,7 @@ def test_every_check_is_failed_by_some_habit() -> None:
 @pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_an_agent_that_follows_the_protocol_passes_every_check() -> None:
-    results = await results_of("GoodAgent", jobs=4)
+    results = await results_of("GoodAgent", jobs=4, patience=PATIENCE_SECONDS)
     assert [(result.check.id, result.reason) for result in results if result.verdict != "passed"] == []
     assert len(results) == len(SUITE.checks)
 

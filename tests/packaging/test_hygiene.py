@@ -24,13 +24,17 @@ NEEDS_A_THING = """
         require("a thing", False, "install thing")
 """
 # `cat` ends by itself when the inner pytest, which holds its stdin, is gone: nothing is left after these tests either.
+# That it repeats a line shows that it is `cat` by now.
 LEAVES_A_CHILD = """
     import subprocess
 
     kept = []
 
     def test_that_forgets():
-        kept.append(subprocess.Popen(["cat"], stdin=subprocess.PIPE))
+        kept.append(subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        kept[0].stdin.write(b"here\\n")
+        kept[0].stdin.flush()
+        assert kept[0].stdout.readline()
 """
 LEAVES_A_DAEMON = LEAVES_A_CHILD.replace('["cat"]', '["setsid", "--fork", "cat"]')
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.support.fake_agent import FakeAgent
 from tests.support.keeper import FAKE, MemoryKeeper
+from tests.support.patience import PATIENCE_SECONDS
 from trunkline.core.keeper import OfferedAgent
 from trunkline.wires.acp.serve import AcpServer
 
@@ -70,7 +71,7 @@ class AcpClient:
                 if line.get("id") == id and "method" not in line:
                     return line
             self._news.clear()
-            await asyncio.wait_for(self._news.wait(), 5)
+            await asyncio.wait_for(self._news.wait(), PATIENCE_SECONDS)
 
     async def ask(self, method: str, **params: Any) -> Any:
         """Send a request; gives its result."""
@@ -97,7 +98,7 @@ class AcpClient:
         """Wait until a line has come that holds this."""
         while not any(text in str(line) for line in self.lines):
             self._news.clear()
-            await asyncio.wait_for(self._news.wait(), 5)
+            await asyncio.wait_for(self._news.wait(), PATIENCE_SECONDS)
 
     def take(self) -> list[dict[str, Any]]:
         """The lines since the last time."""

@@ -49,11 +49,11 @@ turns:
           denied: [{text: "The typo stays: {{reason}}."}]
   - when: "^slowly edit"
     steps:
-      - wait: 0.5
+      - wait: 3
       - tool: {name: Edit, args: {file_path: hello.py, old_string: a, new_string: b}, output: "Edited hello.py"}
   - when: "^slowly answer"
     steps:
-      - wait: 1.5
+      - wait: 4
       - text: "At last."
   - when: "^both edits"
     steps:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.conform.acp.broken_agents import HABITS
-from tests.conform.bad_habits import Habit, complaint
+from tests.conform.bad_habits import Habit, complaint, results_with
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.conform.acp.stage import Stage, Target
 from trunkline.conform.acp.suite import SUITE
@@ -41,7 +42,7 @@ async def results_of(name: str, *patterns: str, jobs: int = JOBS, patience: floa
 async def problem_with(name: str, habit: Habit, slots: asyncio.Semaphore) -> str | None:
     """What the kit got wrong about an agent."""
     async with slots:
-        results = await results_of(name, *habit.among)
+        results = await results_with(habit.fails, habit.among, partial(results_of, name))
     return complaint(name, habit.fails, results)
 
 

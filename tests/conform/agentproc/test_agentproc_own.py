@@ -21,7 +21,7 @@ RUN = (
     "--session-name", "{session_name}", "--from", "{from}", "--image-url", "{image}", "--file-url", "{file}",
 )  # fmt: skip
 # Never a matter of speed here: the figures of the bench are.
-PATIENCE = 6.0
+PATIENCE = 20.0
 
 
 @pytest.mark.process

@@ -79,7 +79,7 @@ def test_every_check_is_failed_by_some_habit() -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("prompt", [False, True], ids=["told on its input", "told by an argument"])
 async def test_a_host_that_follows_the_protocol_passes_every_check(prompt: bool) -> None:
-    made = target("GoodHost", patience=6.0, prompt=prompt)
+    made = target("GoodHost", patience=20.0, prompt=prompt)
     checks = SUITE.playable(SUITE.select(()), set() if prompt else {"converses"})
     assert len(checks) == len(SUITE.checks) - prompt
     results = await results_of(made, checks, jobs=8)
@@ -91,7 +91,7 @@ async def test_a_host_that_follows_the_protocol_passes_every_check(prompt: bool)
 @pytest.mark.timeout(300)
 async def test_our_own_host_passes_every_check() -> None:
     chat = (sys.executable, "-m", "trunkline", "chat", "jsonstream:{agent} --json-stream", "-p", "{prompt}")
-    made = Target((*chat, "--auto-approve"), {}, timeout=45.0, patience=8.0)
+    made = Target((*chat, "--auto-approve"), {}, timeout=45.0, patience=20.0)
     checks = SUITE.playable(SUITE.select(()), set())
     results = await results_of(made, checks, jobs=4)
     assert [(each.check.id, each.reason) for each in results if each.verdict != "passed"] == []

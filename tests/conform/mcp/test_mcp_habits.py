@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conform.bad_habits import complaint
+from tests.conform.bad_habits import complaint, results_with
 
 # Importing a module registers its habits.
 from tests.conform.mcp import broken_servers, broken_webs
@@ -19,6 +22,9 @@ from trunkline.conform.mcp.stage import Stage, Target
 from trunkline.conform.mcp.suite import SUITE
 
 __all__ = ["broken_servers"]
+
+if TYPE_CHECKING:
+    from tests.conform.bad_habits import Play
 
 RUN_SERVER = Path(__file__).with_name("run_server.py")
 # Servers that hang are waited for; so several are tested at a time, each with few processes.
@@ -47,18 +53,27 @@ def web(url: str, patience: float = PATIENCE) -> Target:
     return Target((url,), {}, url=url, timeout=patience, patience=patience, quiet=0.4, slow_tool="slow")
 
 
+def played(subject: Callable[[float], Target]) -> Play:
+    """Puts checks to a server, with so much patience."""
+
+    async def play(*patterns: str, patience: float = PATIENCE) -> list[CheckResult]:
+        return await results_of(subject(patience), *patterns)
+
+    return play
+
+
 async def problem_with(name: str, habit: Habit, slots: asyncio.Semaphore) -> str | None:
     """What the kit got wrong about a server."""
     async with slots:
         if habit.web:
             listening, url = broken_webs.serve(habit.server())
             try:
-                results = await results_of(web(url), *habit.among)
+                results = await results_with(habit.fails, habit.among, played(lambda patience: web(url, patience)))
             finally:
                 await asyncio.to_thread(listening.shutdown)
                 listening.server_close()
         else:
-            results = await results_of(program(name), *habit.among)
+            results = await results_with(habit.fails, habit.among, played(partial(program, name)))
     return complaint(name, habit.fails, results)
 
 

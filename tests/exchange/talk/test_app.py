@@ -218,9 +218,9 @@ async def test_a_page_that_stays_open_does_not_keep_the_service(server: Served) 
         page = await connect(site.replace("http:", "ws:") + "/talk", origin=Origin(site), proxy=None)
         await say(page, "start")
         await heard(page, "ready")
-        await say(page, "say", text="word " * 500)
+        await say(page, "say", text="word " * 1500)
         await heard(page, "words")
         begun = asyncio.get_running_loop().time()
-    # As long as a supervisor waits before it cancels.
-    assert asyncio.get_running_loop().time() - begun < 3
+    # As long as a supervisor waits before it cancels, and what a busy machine adds; the answer takes 30 s.
+    assert asyncio.get_running_loop().time() - begun < 3 + PATIENCE_SECONDS / 4
     assert await code_of(page) == 1012
