@@ -225,12 +225,12 @@ def begin(title: str) -> dict[str, Any]:
 
 @asynccontextmanager
 async def standing_by(
-    url: str, place: Path, config: dict[str, Any], more: str = ""
+    url: str, place: Path, config: dict[str, Any], *, lease: float = 4.0, more: str = ""
 ) -> AsyncIterator[tuple[LauncherProcess, ...]]:
     """Two launchers: the first is about to run an agent, and the second stands by for it. `more`: see the first."""
     async with (
-        launcher_process(url, place / "first", more=more) as first,
-        launcher_process(url, place / "second") as second,
+        launcher_process(url, place / "first", lease=lease, more=more) as first,
+        launcher_process(url, place / "second", lease=lease) as second,
     ):
         starting = asyncio.create_task(first.ask("start", config))
 
@@ -306,7 +306,8 @@ async def test_one_that_does_not_notice_that_its_time_is_over_sends_nothing_all_
         sns._nonces.add(nonce)
         sns.accident("POST /api/agents/nonce", gate, json.dumps({"nonce": nonce}).encode())
         config = stub_config(sns, [begin("Of the first"), begin("Of the first, too")], begin("Of the second"), [])
-        async with standing_by(postgres_url, tmp_path, config, more) as (first, second):
+        # It does not renew its lease: within that time it has to begin, and the second to find it at work.
+        async with standing_by(postgres_url, tmp_path, config, lease=12.0, more=more) as (first, second):
             await asyncio.wait_for(gate.reached.wait(), PATIENCE_SECONDS)
 
             async def taken_over() -> bool:
