@@ -147,6 +147,8 @@ async def test_push_to_talk_by_the_keyboard_and_typing_instead(tmp_path: Path) -
         await page.keyboard.down(" ")
         await in_state(page, "hearing")
         await expect(page.locator("#words .you")).to_contain_text("w1 w2 w3")
+        # All that is heard is said back, and with so much of it there is time to stop the answer.
+        await expect(page.locator("#words .you")).to_contain_text("w19 w20")
         await page.keyboard.up(" ")
         await in_state(page, "speaking")
         await page.get_by_role("button", name="Stop the answer").click()
