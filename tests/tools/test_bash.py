@@ -15,7 +15,8 @@ from tests.base import processes
 from tests.base.processes import exists, is_alive
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.base.process import spawn
-from trunkline.tools import bash, bash_client, bash_live
+from trunkline.base.watchdog import read_file
+from trunkline.tools import bash, bash_client, bash_live, bash_process
 from trunkline.tools.bash import BashTool, find_shell
 from trunkline.tools.bash_output import HEAD_BYTES, TAIL_BYTES
 from trunkline.tools.tool import Interrupted, Tool, ToolOutput
@@ -292,6 +293,25 @@ class TestBackground:
         assert is_alive(int(found[1]))
         await tool.close()
         assert not is_alive(int(found[1]))
+
+    async def test_one_in_the_middle_of_exec_is_looked_at_again(
+        self, tool: BashTool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        looks = 0
+
+        def read(path: str) -> bytes | None:
+            nonlocal looks
+            if path != f"/proc/{int((tmp_path / 'pid').read_text())}/environ":
+                return read_file(path)
+            looks += 1
+            return b"" if looks <= 2 else read_file(path)
+
+        monkeypatch.setattr(bash_process, "read_file", read)
+        daemon = "setsid sh -c 'echo $$ > pid; exec sleep 600' > /dev/null 2>&1"
+        output = await run(tool, f"{daemon} & until [ -s pid ]; do sleep 0.02; done")
+        pid = int((tmp_path / "pid").read_text())
+        assert f"[still running in the background: process {pid};" in output.text
+        assert is_alive(pid)
 
     async def test_it_can_go_on_writing_to_the_pipe(self, tool: BashTool, tmp_path: Path) -> None:
         await run(tool, "(while echo noise; do echo x >> beats; sleep 0.05; done; echo > died) & echo")

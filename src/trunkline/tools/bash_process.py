@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Mapping, Sequence
 
 from trunkline.base.process import DRAIN_SECONDS, spawn
@@ -23,6 +24,10 @@ GRACE_SECONDS = 0.5
 
 #: Between two looks at the output of what runs in the background: a flood of it must not keep us busy.
 _UNHURRIED_SECONDS = 0.05
+
+#: A process inside `exec` shows no environment, on a busy machine for some milliseconds; one that was given none never
+#: does. Between the looks that tell.
+_EXEC_PAUSES = (0.002, 0.01, 0.05)
 
 #: Carried by everything that a command starts, so that its background is found although it left the session.
 CALL_VARIABLE = "TRUNKLINE_BASH_CALL"
@@ -127,14 +132,31 @@ def _ignore() -> None:
 
 def _members(session: int, mark: bytes) -> list[int]:
     """The live processes that are in the session (or group) or carry the mark."""
-    found = []
+    # The shell's number was not given back yet, and what it has started is younger.
+    shell = read_stat(session)
+    born = shell.started if shell is not None else 0
+    found, unsure = _look(session, mark, born)
+    for pause in _EXEC_PAUSES:
+        if not unsure:
+            break
+        time.sleep(pause)
+        found, unsure = _look(session, mark, born)
+    return found
+
+
+def _look(session: int, mark: bytes, born: int) -> tuple[list[int], bool]:
+    """One look for them; and whether one was seen, not older than the shell, that may still turn out to be another."""
+    found, unsure = [], False
     for pid in all_pids():
         stat = read_stat(pid)
         if stat is None or not stat.alive or pid == os.getpid():
             continue
-        if session in (stat.session, stat.pgrp) or mark in (read_file(f"/proc/{pid}/environ") or b""):
+        environment = read_file(f"/proc/{pid}/environ")
+        if session in (stat.session, stat.pgrp) or mark in (environment or b""):
             found.append(_inner(pid))
-    return found
+        elif environment == b"" and stat.started >= born:
+            unsure = True
+    return found, unsure
 
 
 def _inner(pid: int) -> int:
