@@ -245,6 +245,18 @@ class TestCalls:
         output = await client.call("huge", size=1_000_000)
         assert "`small` sent a message of more than 131072 bytes" in output.text
 
+    @pytest.mark.usefixtures("quick_restart")
+    async def test_why_a_call_was_lost_is_told_also_where_the_server_goes_on_writing(
+        self, client: Watched, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(stdio, "MAX_LINE_BYTES", messages.MAX_LINE_BYTES >> 8)
+        # Stuck as it is, it would never hear a goodbye.
+        monkeypatch.setattr(stdio, "GOODBYE_SECONDS", 10 * PATIENCE_SECONDS)
+        monkeypatch.setattr(connection, "REASON_SECONDS", PATIENCE_SECONDS / 2)
+        await client.connect(small())
+        output = await client.call("raw", line="x" * 200_000 + "\n" + "y" * 1_000_000)
+        assert "`small` sent a message of more than 131072 bytes" in output.text
+
     async def test_a_call_is_described_in_one_line(self, client: Watched) -> None:
         await client.connect(small())
         echo = client.tool("echo")

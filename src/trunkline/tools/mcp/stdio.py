@@ -113,6 +113,10 @@ class StdioTransport:
         # Known only if it has ended by itself; how it ends now is our doing.
         self._exit_code = child.returncode
         child.close_stdin()
+        if self._complaint:
+            # Nobody reads any more: it may be stuck writing, so that it hears no goodbye, and a caller waits for why.
+            await child.stop(GRACE_SECONDS)
+            return
         try:
             async with asyncio.timeout(GOODBYE_SECONDS):
                 await child.wait()
