@@ -16,6 +16,7 @@ import pytest
 from tests.agents.graph.helpers import agent, end, graph, take
 from tests.support.faults import number
 from tests.support.local_model import MODEL, THREADS, TIMEOUT_SECONDS, model_path
+from tests.support.loop import at_once
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.agents.graph.host import LocalHost
 from trunkline.core.faults import ProviderError
@@ -201,10 +202,11 @@ class TestRealModel:
         # Nothing tells from outside that it reads; it does so for many times as long.
         await asyncio.wait([reading], timeout=0.3)
         left = time.process_time()
-        await writing.aclose()
+        closing = asyncio.ensure_future(writing.aclose())
         reading.cancel()
-        await asyncio.wait([reading])
-        assert time.process_time() - left < 0.2
+        assert await at_once(closing)
+        await closing
+        assert await at_once(reading)
         async with asyncio.timeout(PATIENCE_SECONDS):
             await asyncio.gather(*(answer(model, ask("Hi!")) for _ in range(PLACES)))
         # To its end, what was left takes ten seconds of the processor and more.

@@ -74,6 +74,17 @@ async def until(condition: Callable[[], object]) -> None:
         await asyncio.sleep(0)
 
 
+#: More than anything takes that waits for nobody.
+_FEW_PASSES = 20
+
+
+async def at_once(future: asyncio.Future[Any]) -> bool:
+    """Whether something is over after a few passes of the loop: it waits for no thread, process or timer."""
+    for _ in range(_FEW_PASSES):
+        await asyncio.sleep(0)
+    return future.done()
+
+
 def hold_limits(patch: pytest.MonkeyPatch, seconds: float) -> Callable[[], None]:
     """Let each `asyncio.timeout` of so many seconds last for the patience of a test, and give what ends the latest.
 
