@@ -20,6 +20,7 @@ from trunkline.core.faults import ConfigError
 from trunkline.core.log import LogLost
 from trunkline.store.files import FileStore
 from trunkline.store.jetstream import batches
+from trunkline.store.jetstream import stream as streams
 from trunkline.store.jetstream.log import StreamedLog
 from trunkline.store.jetstream.ownership import Ownership, SessionOwner
 from trunkline.store.jetstream.reading import follow, read_until
@@ -35,7 +36,11 @@ def server() -> Iterator[NatsServer]:
 
 
 @pytest.fixture
-async def stream(server: NatsServer, request: pytest.FixtureRequest) -> AsyncIterator[SessionStream]:
+async def stream(
+    server: NatsServer, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[SessionStream]:
+    # Every write waits for the disk, which others may keep busy.
+    monkeypatch.setattr(streams, "ANSWER_SECONDS", PATIENCE_SECONDS)
     async with SessionStream.opened([server.url], name=f"t{abs(hash(request.node.nodeid))}") as stream:
         yield stream
 

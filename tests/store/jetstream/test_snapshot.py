@@ -15,10 +15,11 @@ from tests.support import nats
 from tests.support.nats import NatsServer
 from tests.support.patience import PATIENCE_SECONDS
 from trunkline.store.jetstream import snapshot as snapshots
+from trunkline.store.jetstream import stream as streams
 from trunkline.store.jetstream.errors import StreamError, StreamGone, WrongSequence
 from trunkline.store.jetstream.ownership import Ownership
 from trunkline.store.jetstream.snapshot import StreamSnapshot, restore_stream, save_stream, stream_size
-from trunkline.store.jetstream.stream import SessionStream
+from trunkline.store.jetstream.stream import ANSWER_SECONDS, SessionStream
 
 pytestmark = pytest.mark.process
 
@@ -38,7 +39,10 @@ def empty() -> Iterator[NatsServer]:
 
 
 @pytest.fixture
-async def stream(server: NatsServer) -> AsyncIterator[SessionStream]:
+async def stream(server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SessionStream]:
+    # Every write waits for the disk, which others may keep busy.
+    monkeypatch.setattr(streams, "ANSWER_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(snapshots, "ANSWER_SECONDS", PATIENCE_SECONDS)
     async with SessionStream.opened([server.url], name=NAME) as stream:
         yield stream
 
@@ -190,10 +194,14 @@ async def test_both_can_be_stopped_at_any_moment(stream: SessionStream, server: 
 
 
 @pytest.mark.slow
-async def test_all_servers_have_it_and_one_may_die(stream: SessionStream, empty: NatsServer) -> None:
+async def test_all_servers_have_it_and_one_may_die(
+    stream: SessionStream, empty: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = await filled(stream, 20)
     file, made = await saved(stream)
     assert made.config["num_replicas"] == 1
+    for module in (streams, snapshots):
+        monkeypatch.setattr(module, "ANSWER_SECONDS", ANSWER_SECONDS)
     with nats.servers(3) as found:
         async with SessionStream.opened([each.url for each in found], name=NAME) as other:
             await restore_stream(other, file, made)
