@@ -24,7 +24,7 @@ async def test_a_write_whose_answer_is_lost_is_found_and_never_sent_again(
     world: World, sns: SnsStub, accident: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if accident is HANG:
-        hurry(monkeypatch, "POST /api/threads")
+        hurry(monkeypatch, sns, "POST /api/threads")
     sns.accident("POST /api/threads", accident)
     lost = await world.run([begin("Lost")])
     assert lost.error is None

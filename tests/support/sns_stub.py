@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.support.loop import hold_limits
 from tests.support.provider import Part, Reply, Request, StubProvider
 from trunkline.wires.sns import codec, drive
 
@@ -29,16 +30,21 @@ HANDLE = "Tester"
 CONTRACT = "0x" + "ab" * 20
 
 
-def hurry(monkeypatch: pytest.MonkeyPatch, place: str, seconds: float = 0.2) -> None:
-    """Limit what is asked of one place, `METHOD PATH`. All else has the time that it needs on a busy machine."""
+#: What nothing else waits for.
+_HURRIED_SECONDS = 0.2007
+
+
+def hurry(monkeypatch: pytest.MonkeyPatch, stub: SnsStub, place: str) -> None:
+    """Limit what is asked of one place, `METHOD PATH`. The time is over when the network has had its accident there."""
     perform = drive._Exchange.perform
+    stub.on_accident[place] = hold_limits(monkeypatch, _HURRIED_SECONDS)
 
     async def limited(
         exchange: drive._Exchange, method: str, path: str, headers: dict[str, str], body: bytes | None
     ) -> Any:
         usual = exchange._sns.timeout
         if f"{method} {path}" == place:
-            exchange._sns.timeout = seconds
+            exchange._sns.timeout = _HURRIED_SECONDS
         try:
             return await perform(exchange, method, path, headers, body)
         finally:
@@ -67,6 +73,8 @@ class SnsStub:
         self.general = {"llmProvider": "OPENAI", "llmModel": "stub", "llmBaseUrl": None}
         self.page = 200
         """Comments of a thread in one answer."""
+        self.on_accident: dict[str, Callable[[], None]] = {}
+        """Called when the accident at a place has happened."""
         self._accidents: dict[str, list[Part]] = {}
         self._nonces: set[str] = set()
         self._numbers = count(1)
@@ -122,6 +130,7 @@ class SnsStub:
         else:
             reply = self._signed(request, parts.path)
         if place in self._accidents:
+            self.on_accident.get(place, lambda: None)()
             return Reply(self._accidents.pop(place), headers={"content-type": "application/json"})
         return reply
 

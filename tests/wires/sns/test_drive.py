@@ -79,7 +79,7 @@ async def test_a_write_without_a_usable_answer_is_unclear_and_sent_once(
     stub: SnsStub, sns: Sns, accident: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if accident is HANG:
-        hurry(monkeypatch, "POST /api/threads")
+        hurry(monkeypatch, stub, "POST /api/threads")
     stub.accident("POST /api/threads", accident)
     with pytest.raises(WriteUnclear):
         await sns.create_thread(COMMUNITY, "t", "b", "DISCUSSION")
