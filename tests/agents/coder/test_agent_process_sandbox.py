@@ -78,7 +78,7 @@ class TestSandbox:
         steps = calls(bash(f"({hide} &) ; until [ -e up ]; do sleep 0.02; done")), says("It hides.")
         with coding(tmp_path, *steps, flags=("--no-session", "--sandbox", "on", "--mode", "yolo")) as agent:
             agent.ask("Hide.")
-            assert sleeping()
+            eventually(sleeping, "it has begun")
             agent.kill(signal.SIGKILL)
             eventually(lambda: not sleeping(), "it has ended")
 

@@ -156,7 +156,7 @@ async def test_nothing_outlives_it_wherever_it_hides(bash: BashTool, workspace: 
     """Without a parent, a session or an environment by which it could be known."""
     daemon = "env -i /usr/bin/setsid /bin/sh -c 'echo up > up; (exec /bin/sleep 601.5 &)'"
     await bash.run({"command": f"{daemon} & until [ -e up ]; do sleep 0.02; done"}, ignore)
-    assert sleeping("601.5")
+    await until(lambda: sleeping("601.5"))
     await bash.close()
     await until(lambda: not sleeping("601.5"))
 
