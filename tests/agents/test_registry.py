@@ -264,7 +264,9 @@ def test_an_agent_that_cannot_be_had_is_one_config_error_for_the_host(write: Wri
 def test_a_signal_while_a_module_is_imported_ends_the_start_and_is_no_failure_of_the_module(
     write: Write, tmp_path: Path
 ) -> None:
-    write("slow.py", "import sys, threading\nprint('importing', file=sys.stderr, flush=True)\nthreading.Event().wait()")
+    # A wait without end hears of no signal that comes in front of it.
+    waits = "while True:\n    time.sleep(0.01)"
+    write("slow.py", f"import sys, time\nprint('importing', file=sys.stderr, flush=True)\n{waits}\n")
     with AgentProcess("--agent", "slow:A", cwd=tmp_path) as agent:
         assert agent.process.stderr is not None
         assert agent.process.stderr.readline() == b"importing\n"
