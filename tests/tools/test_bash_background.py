@@ -89,7 +89,12 @@ class TestOutput:
 class TestEnd:
     async def test_kill_ends_the_whole_tree_and_gives_the_last_output(self, bash: BashTool) -> None:
         bash_id = await started(bash, "sleep 600 & echo $! $$; wait")
-        pids = [int(pid) for pid in re.findall(r"\d+", (await read_until(bash, bash_id, "\n")).rpartition("T:\n")[2])]
+        text = ""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not (found := re.search(r"^(\d+) (\d+)$", text, re.MULTILINE)):
+                text += await read(bash, bash_id)
+                await asyncio.sleep(0.01)
+        pids = [int(pid) for pid in found.groups()]
         output = await run(KillBash(bash.background), bash_id=bash_id)
         assert re.search(r"Exit code: (143|137)\n\[ended by KillBash\]", output.text)
         assert not any(is_alive(pid) for pid in pids)
