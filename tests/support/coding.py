@@ -31,7 +31,7 @@ FAMILY = """
 sleep 300 & echo $! >> pids
 (sleep 300 & echo $! >> pids; wait) &
 setsid sleep 300 & echo $! >> pids
-echo $$ >> pids; mv pids family; wait
+echo $$ >> pids; until [ "$(wc -l < pids)" -eq 4 ]; do sleep 0.01; done; mv pids family; wait
 """
 
 
