@@ -31,8 +31,8 @@ import httpx
 from bench._command import Progress, run
 from bench._measure import Goal, Row, Taken, cpu_seconds, interleaved, rate_row, spread
 
-from tests.support import nats
 from tests.support.cluster_process import TOKEN, NodeProcess, cluster
+from tests.support.ports import free_port
 
 CPU_GOAL = Goal(">=", 0.4, "CPU")
 #: Words of one turn.
@@ -166,7 +166,7 @@ async def takeover(killed: NodeProcess, other: NodeProcess, session: str) -> flo
 @contextmanager
 def alone(directory: Path) -> Iterator[NodeProcess]:
     """One exchange, as ever."""
-    (port,) = nats.free_ports(1)
+    port = free_port()
     node = NodeProcess(directory, "alone", port, ALONE.format(port=port) + AGENTS)
     scripts(node)
     node.start()

@@ -119,6 +119,14 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         os.rmdir(home)
 
 
+@pytest.fixture
+def unused_tcp_port() -> int:
+    """In place of the one of pytest-asyncio, which the system may give to somebody else before it is used."""
+    from tests.support.ports import free_port
+
+    return free_port()
+
+
 @pytest.fixture(autouse=True)
 def _own_signals() -> Iterator[None]:
     # A command that is run within a test may block signals for the rest of its life, which is longer here.

@@ -12,7 +12,6 @@ import json
 import os
 import random
 import signal
-import socket
 import sys
 import time
 from collections import Counter, defaultdict
@@ -28,6 +27,7 @@ import pytest
 
 from tests.base.processes import marked
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.ports import free_port
 from tests.support.provider import Reply, Request, StubProvider
 from tests.support.provider_streams import anthropic_sse, anthropic_text, anthropic_tool_calls
 from tests.support.tryll_served import echo as graph
@@ -439,9 +439,7 @@ async def test_an_exchange_killed_under_load_keeps_all_it_has_promised(tmp_path:
     (tmp_path / "program.py").write_text(PROGRAM)
     (tmp_path / "bridged.yaml").write_text(BRIDGED.format(python=sys.executable, place=tmp_path))
     (tmp_path / "bridged.py").write_text(BRIDGED_PROGRAM)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     async with StubProvider(model) as stub:
         file = FILE.format(url=stub.url, python=sys.executable, place=tmp_path, port=port)
         (tmp_path / "trunkline.toml").write_text(file)

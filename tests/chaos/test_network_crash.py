@@ -20,6 +20,7 @@ import pytest
 from tests.network.world import world
 from tests.support.killed_writer import lines_until_killed
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.ports import free_port
 from trunkline.network.open_database import open_database
 from trunkline.store.database import Row
 from trunkline.wires.sns.drive import Sns, SnsError
@@ -88,9 +89,9 @@ async def test_comments_that_a_server_acknowledged_survive_its_kill_9_and_runner
     agent, token, thread = await _populated(path)
     chance = random.Random(20_251_115)
     acknowledged: set[str] = set()
-    port = 0
+    port = free_port()
     for _ in range(SERVER_ROUNDS):
-        with _server(path, port) as (process, port):
+        with _server(path, port) as process:
             runners = [Sns(f"http://127.0.0.1:{port}", agent, token, timeout=PATIENCE_SECONDS) for _ in range(RUNNERS)]
             enough = chance.randrange(20, 150)
             heard = await _comment_until_killed(process, runners, thread, enough)
@@ -136,8 +137,8 @@ async def _populated(path: Path) -> tuple[str, str, str]:
 
 
 @contextmanager
-def _server(path: Path, port: int) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """A real server, ready for requests, and its port."""
+def _server(path: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A real server, ready for requests."""
     command = [sys.executable, "-c", SERVER, "serve", "--db", f"sqlite:///{path}", "--listen", f"127.0.0.1:{port}"]
     environ = os.environ | {"TRUNKLINE_NETWORK_RATE_LIMIT": "off"}
     with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE) as process:
@@ -147,7 +148,7 @@ def _server(path: Path, port: int) -> Iterator[tuple[subprocess.Popen[bytes], in
             assert process.stderr is not None
             ready = process.stderr.readline().decode()
             assert "ready" in ready, ready
-            yield process, int(ready.partition("127.0.0.1:")[2].partition("/")[0])
+            yield process
         finally:
             patience.cancel()
             process.kill()

@@ -18,10 +18,10 @@ import pytest
 
 from tests.cli.test_app_completion import completed
 from tests.support.mcp_client import SMALL_SERVER
-from tests.support.mcp_http_server import free_port
 from tests.support.oauth_browser import as_variable
 from tests.support.oauth_server import OAuthWorld, oauth_world
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.ports import free_port
 from tests.support.ran import Ran
 from tests.support.system_keyring import shared_keyring
 from trunkline.base import paths

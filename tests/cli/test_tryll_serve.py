@@ -19,6 +19,7 @@ from click.testing import CliRunner
 
 from tests.support.certificates import own_certificate
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.ports import free_port
 from tests.support.tryll_process import tryll_process
 from tests.support.tryll_served import Peer, echo, served
 from tests.support.tryll_websocket import websocket
@@ -155,9 +156,7 @@ def test_figures_are_for_others_only_if_the_server_is(tmp_path: Path) -> None:
 
 @pytest.mark.process
 def test_figures_and_health_are_told_beside_the_server(tmp_path: Path) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        place = f"127.0.0.1:{probe.getsockname()[1]}"
+    place = f"127.0.0.1:{free_port()}"
     address = f"http://{place}"
     with tryll_process("--metrics", place, environ={"TRUNKLINE_HOME": str(tmp_path)}) as server:
         asyncio.run(_configured(server.port))

@@ -9,7 +9,7 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.chaos.test_exchange_crash import running
 from tests.support.browser import visiting, watched
-from tests.support.mcp_http_server import free_port
+from tests.support.ports import free_port
 from tests.support.provider import HANG, Reply, StubProvider
 from tests.support.provider_streams import anthropic_sse, anthropic_text
 from trunkline.core.events import Envelope, Journaled

@@ -24,6 +24,7 @@ from tests.support import browser as browsers
 from tests.support import tavern_tutorial
 from tests.support.browser import cramped, overflow, picture, visiting
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.ports import free_port
 from tests.support.speech import pulled
 from tests.support.talk_page import speaking_browser, written
 from tests.support.tryll_served import Served, served
@@ -94,7 +95,7 @@ def tone(path: Path, *, seconds: float = 2) -> Path:
 async def ws_served(folder: Path, port: int = 0) -> AsyncIterator[tuple[Served, str]]:
     """A server with mock models, and the address of its WebSockets: only pages of this machine may come in."""
     async with served(folder) as server:
-        host, port = await server.server.listen_websocket("127.0.0.1", port)
+        host, port = await server.server.listen_websocket("127.0.0.1", port or free_port())
         yield server, f"ws://{host}:{port}"
 
 

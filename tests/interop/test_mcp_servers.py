@@ -15,8 +15,9 @@ import pytest
 
 from tests.support.mcp_client import Watched, until, watched
 from tests.support.mcp_environment import CURRENT, INSTALL_SECONDS, PROXIED, environment
-from tests.support.mcp_http_server import HttpTransport, free_port, wait_for_port
+from tests.support.mcp_http_server import HttpTransport, wait_for_port
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.ports import free_port
 from trunkline.base.process import spawn
 from trunkline.base.watchdog import all_pids, read_file
 from trunkline.core.agent import AddMcpServer

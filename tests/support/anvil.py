@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import httpx
 
 from tests.support.npm import modules
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.ports import free_port
 from trunkline.base.process import spawn
 
 VERSION = "1.7.1"
@@ -66,7 +66,7 @@ def program() -> str:
 @contextmanager
 def anvil(*options: str) -> Iterator[Anvil]:
     """A node at work, until the end of the block. It makes a block for each transaction, unless told otherwise."""
-    port = _free_port()
+    port = free_port()
     command = [program(), "--port", str(port), "--chain-id", str(CHAIN_ID), "--silent", *options]
     with spawn(command, stdout="null", stderr="null") as child:
         node = Anvil(f"http://127.0.0.1:{port}")
@@ -84,9 +84,3 @@ def anvil(*options: str) -> Iterator[Anvil]:
                 child.terminate_tree(grace=2.0)
             return
         raise AssertionError("anvil did not start")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.support import nats, postgres
 from tests.support.cuttable import Cuttable
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -182,7 +183,7 @@ def cluster(
                 broken=broken,
                 way=ways[name],
             )
-            for name, port in zip(names, nats.free_ports(len(names)), strict=True)
+            for name, port in ((name, free_port()) for name in names)
         }
         nodes = ClusterProcesses(made, servers)
         for node in nodes.values():

@@ -14,6 +14,7 @@ from playwright.async_api import Browser, Page
 from tests.support.browser import visiting
 from tests.support.exchange_world import CommandedAgent
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.ports import free_port
 from trunkline.base import asgi
 from trunkline.core.agent import Agent
 from trunkline.exchange.api.app import application
@@ -32,7 +33,7 @@ class ConsoleWorld:
         self.helper = CommandedAgent()
         self.exchange: Exchange
         self.site = ""
-        self._port = 0
+        self._port = free_port()
         self._agents = {"helper": "helper", **agents}
 
     @property
@@ -54,13 +55,13 @@ class ConsoleWorld:
                 "127.0.0.1",
                 self._port,
                 stop,
-                lambda _, port: ready.set_result(port),
+                lambda *_: ready.set_result(None),
                 stopping=app.state.streams.close,
             )
             serving = asyncio.create_task(listening)
             try:
                 await asyncio.wait({serving, ready}, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-                self._port = ready.result()
+                ready.result()
                 self.exchange, self.site = exchange, f"http://127.0.0.1:{self._port}"
                 exchange.address = self.site
                 yield

@@ -22,17 +22,12 @@ from typing import Any, Literal
 from mcp.server.mcpserver import Context, MCPServer
 
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.ports import free_port
 from trunkline.base.process import spawn
 
 HttpTransport = Literal["sse", "streamable-http"]
 
 _LOOK_SECONDS = 0.02
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_for_port(port: int) -> None:

@@ -10,8 +10,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from tests.support.ports import free_port
 
 #: How long a server may take to listen, on a busy machine.
 START_SECONDS = 30
@@ -79,17 +81,10 @@ class NatsServer:
             child.wait()
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody has now."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in sockets]
-
-
 @contextmanager
 def servers(count: int = 1) -> Iterator[list[NatsServer]]:
     """So many servers that are one cluster, until the end of the block."""
-    ports = free_ports(2 * count)
+    ports = [free_port() for _ in range(2 * count)]
     directory = Path(tempfile.mkdtemp(prefix="trunkline-nats-"))
     routes = ports[count:]
     found = [

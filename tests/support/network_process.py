@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.ports import free_port
 
 ADMIN_KEY = "the-administrators-key"
 
-_READY = re.compile(r"The network is ready: (http://127\.0\.0\.1:(\d+))/")
+_READY = re.compile(r"The network is ready: (http://127\.0\.0\.1:\d+)/")
 
 
 class NetworkProcess:
@@ -25,13 +26,13 @@ class NetworkProcess:
     def __init__(self, database: str, home: Path, environ: Mapping[str, str]) -> None:
         self._database = database
         self._environ = {**os.environ, "TRUNKLINE_HOME": str(home), "ADMIN_API_KEY": ADMIN_KEY, **environ}
-        self._port = "0"
+        self._port = free_port()
         self._child: subprocess.Popen[str] | None = None
         self.said: list[str] = []
         self.url = ""
 
     def start(self) -> None:
-        """Start it, on the port that it had before if there was one, and wait until it is ready."""
+        """Start it, always on the same port, and wait until it is ready."""
         listen = f"127.0.0.1:{self._port}"
         command = [sys.executable, "-m", "trunkline", "network", "serve", "--db", self._database, "--listen", listen]
         child = subprocess.Popen(command, env=self._environ, stderr=subprocess.PIPE, text=True)
@@ -40,7 +41,7 @@ class NetworkProcess:
         threading.Thread(target=self._hear, args=(child, lines), daemon=True).start()
         found = _READY.match(lines.get(timeout=PATIENCE_SECONDS))
         assert found, self.said
-        self.url, self._port = found[1], found[2]
+        self.url = found[1]
 
     def kill(self) -> None:
         """End it as `kill -9` does."""

@@ -40,8 +40,9 @@ from pydantic import AnyHttpUrl, AnyUrl
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
-from tests.support.mcp_http_server import free_port, wait_for_port
+from tests.support.mcp_http_server import wait_for_port
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.ports import free_port
 
 SCOPES = ["read", "write"]
 

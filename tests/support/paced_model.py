@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.ports import free_port
 from tests.support.provider import Request, _read
 from tests.support.provider_streams import openai_chunk, openai_sse, openai_usage
 from tests.support.stub_server import StubServer
@@ -113,7 +114,7 @@ class PacedProcess:
 @contextmanager
 def paced_model(*, pause: float = 0.0, words: int = 5, first: float = 0.0, port: int = 0) -> Iterator[PacedProcess]:
     """The server as a process, which is gone after the block."""
-    given = {"--pause": pause, "--words": words, "--first": first, "--port": port}
+    given = {"--pause": pause, "--words": words, "--first": first, "--port": port or free_port()}
     command = [
         sys.executable,
         "-m",

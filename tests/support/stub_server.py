@@ -7,12 +7,14 @@ import ssl
 from abc import ABC, abstractmethod
 from typing import Self
 
+from tests.support.ports import free_port
+
 #: Longer than any head of a request.
 _HEAD_LIMIT = 1024 * 1024
 
 
 class StubServer(ABC):
-    """In the loop that entered it. A second entry takes the port of the first."""
+    """In the loop that entered it. A second entry takes the port of the first, which nobody gets in between."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.port = 0
@@ -26,10 +28,10 @@ class StubServer(ABC):
         return f"{'http' if self._tls is None else 'https'}://127.0.0.1:{self.port}"
 
     async def __aenter__(self) -> Self:
+        self.port = self.port or free_port()
         self._server = await asyncio.start_server(
             self._accept, "127.0.0.1", self.port, limit=_HEAD_LIMIT, ssl=self._tls
         )
-        self.port = self._server.sockets[0].getsockname()[1]
         return self
 
     async def __aexit__(self, *_: object) -> None:

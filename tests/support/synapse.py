@@ -9,7 +9,6 @@ import hmac
 import json
 import os
 import secrets
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ import httpx
 
 from tests.support.mcp_environment import environment
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.ports import free_port
 from trunkline.base.process import spawn
 
 SYNAPSE = ("matrix-synapse==1.163.2",)
@@ -161,7 +161,7 @@ class Person:
 def homeserver(directory: Path) -> Iterator[Server]:
     """A homeserver at work, until the end of the block. It has no limits on how fast people write."""
     programs = environment(SYNAPSE)
-    port, secret = _free_port(), secrets.token_hex(16)
+    port, secret = free_port(), secrets.token_hex(16)
     config = directory / "homeserver.json"
     config.write_text(json.dumps(_configuration(directory, port, secret)))
     command = [str(programs / "python"), "-m", "synapse.app.homeserver", "--config-path", str(config)]
@@ -222,12 +222,6 @@ def _logging(directory: Path) -> dict[str, Any]:
     file = {"class": "logging.FileHandler", "filename": str(directory / "homeserver.log")}
     root = {"level": "WARNING", "handlers": ["file"]}
     return {"version": 1, "handlers": {"file": file}, "root": root, "disable_existing_loggers": False}
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _wait_for(url: str, runs: Callable[[], bool], log: Path) -> None:

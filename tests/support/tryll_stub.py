@@ -17,6 +17,7 @@ from itertools import count
 from typing import Any, Self, TypeVar
 
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.ports import free_port
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import Framer, decode, encode, frame
 
@@ -97,8 +98,8 @@ class TryllStub:
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
+        self.port = self.port or free_port()
         self._server = await loop.create_server(lambda: Peer(self), "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
         """Hang up on everybody, and listen no longer."""

@@ -12,10 +12,10 @@ from tests.support.mcp_http_server import (
     Forgetful,
     HttpTransport,
     forgetful_server,
-    free_port,
     mcp_server,
     refusing_server,
 )
+from tests.support.ports import free_port
 from trunkline.core.agent import AddMcpServer
 from trunkline.core.faults import ToolError
 from trunkline.tools.mcp import server

@@ -9,10 +9,11 @@ from typing import Literal
 import httpx
 import pytest
 
-from tests.support.mcp_http_server import free_port, mcp_server, refusing_server
+from tests.support.mcp_http_server import mcp_server, refusing_server
 from tests.support.oauth_server import OAuthWorld, oauth_world, visit
 from tests.support.oauth_user import TestUser, edited, logged_in, logging_in
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.ports import free_port
 from trunkline.core.agent import AddMcpServer, OAuthClient
 from trunkline.core.faults import ConfigError
 from trunkline.tools.mcp.oauth.flow import NotRenewed, renew, revoke

@@ -26,8 +26,8 @@ from tests.chaos.cluster.agent import DONE
 from tests.chaos.cluster.broken import BREAKAGES
 from tests.chaos.cluster.history import History, broken_promises, read_done, read_stream
 from tests.chaos.cluster.load import WIRES, Load
-from tests.support import nats
 from tests.support.cluster_process import NODES, NodeProcess, cluster
+from tests.support.ports import free_port
 from trunkline.store.jetstream.stream import SessionStream
 
 AGENTS = '[agents.worker]\nagent = "tests.chaos.cluster.agent:worker"\nworkspace = "."\n'
@@ -69,7 +69,7 @@ async def run(
     """Have it happen. Prints what was measured."""
     done = directory / "done"
     os.environ[DONE] = str(done)
-    games = dict(zip(NODES, nats.free_ports(len(NODES)), strict=True))
+    games = {node: free_port() for node in NODES}
 
     def prepare(node: NodeProcess) -> None:
         with (node.directory / "trunkline.toml").open("a", encoding="utf-8") as file:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import nats
+from tests.support.ports import free_port
 from trunkline.core.faults import ConfigError
 from trunkline.store.jetstream import stream
 
@@ -36,7 +36,7 @@ async def test_a_server_that_is_too_old_is_named_with_the_version_that_is_needed
 
 @contextmanager
 def _without_jetstream(directory: Path) -> Iterator[str]:
-    (port,) = nats.free_ports(1)
+    port = free_port()
     program = str(Path(sys.executable).with_name("nats-server"))
     with (directory / "log").open("wb") as log:
         server = subprocess.Popen([program, "-a", "127.0.0.1", "-p", str(port)], stdout=log, stderr=log)

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from tests.support.package_index import Index, Model, serving
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.ports import free_port
 from tests.support.tryll_process import TryllProcess, tryll_process
 from tests.support.tryll_served import served
 from tests.wires.tryll import foreign, hostile
@@ -54,9 +55,7 @@ async def works(server: TryllProcess) -> None:
 async def test_it_needs_no_terminal_and_no_network_and_ends_in_time_whatever_is_under_way(tmp_path: Path) -> None:
     places = {"TRUNKLINE_HOME": str(tmp_path / "state"), "TRUNKLINE_CACHE": str(tmp_path / "cache")}
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:9")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     # In a session of its own there is no terminal; nothing can be read, and nobody reads what it says.
     with subprocess.Popen(  # noqa: ASYNC220  # a moment, in which nothing else is to happen
         [sys.executable, "-m", "trunkline", "tryll", "serve", "--listen", f"127.0.0.1:{port}"],
