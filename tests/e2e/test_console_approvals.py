@@ -237,6 +237,35 @@ async def test_who_comes_a_moment_too_late_is_told_who_was_first(browser: Browse
             assert (await row(world, live)).decided_by == "ana"
 
 
+async def test_what_was_decided_does_not_come_back_with_news_from_a_moment_before(
+    browser: Browser, tmp_path: Path
+) -> None:
+    async with inbox(tmp_path) as world:
+        await asked(world)
+        async with world.visited(browser) as page:
+            first = await (await page.request.get("/api/overview")).text()
+            await asked(world, text="tool t2")
+            late = await (await page.request.get("/api/overview")).text()
+            decided = asyncio.Event()
+            told: list[str] = []
+
+            async def news(route: Route) -> None:
+                # Both were read before the decision. The second comes after it, and has another call.
+                if told:
+                    await decided.wait()
+                told.append(late if told else first)
+                await route.fulfill(content_type="text/event-stream", body=f"event: overview\ndata: {told[-1]}\n\n")
+
+            await page.route("**/api/overview/events", news)
+            await page.goto("/approvals")
+            await expect(page.locator("#pending > .one")).to_have_count(1)
+            await page.get_by_role("button", name="Approve").click()
+            await expect(page.locator("#pending > .settled")).to_contain_text("Approved by local")
+            decided.set()
+            await expect(page).to_have_title("(2) Approvals · Trunkline")
+            await expect(page.locator("#pending > .one")).to_have_count(1)
+
+
 async def test_filters_are_in_the_address_and_the_past_is_paged(browser: Browser, tmp_path: Path) -> None:
     async with inbox(tmp_path, builder=BUILDS) as world:
         for number in range(27):

@@ -20,6 +20,8 @@ const title = document.title;
 /** The cards by the ids of their approvals, and which of them an answer of ours is on its way for. */
 const cards = new Map();
 const answering = new Set();
+/** Those that were decided, but that what is told of the whole exchange may still have: it was read a moment before. */
+const decided = new Set();
 
 // What is shown.
 
@@ -51,7 +53,7 @@ function take(found) {
     if (!waiting.has(id) && !answering.has(id)) settle(id, made);
   }
   for (const approval of found) {
-    if (!cards.has(approval.id)) {
+    if (!cards.has(approval.id) && !decided.has(approval.id)) {
       const made = card(approval, decides ? { decide, choose: chosenChanged } : {});
       cards.set(approval.id, { made, approval });
       list.append(made);
@@ -112,11 +114,13 @@ async function decide(made, decision) {
   try {
     const found = await post(`/api/approvals/${encodeURIComponent(id)}`, decision);
     complain(null);
+    decided.add(id);
     cards.delete(id);
     replace(made, found, outcome(found));
   } catch (error) {
     if (error.status === 409 || error.status === 404) {
       // Somebody was faster: that is told where the card is, as if it had been seen a moment earlier.
+      decided.add(id);
       if (cards.has(id)) await settle(id, made);
     } else {
       complain(error);
@@ -151,6 +155,7 @@ async function denySelected(reason) {
     const failed = found.filter((each) => each.state === "pending");
     complain(failed.length ? new Error(`${failed.length} could not be denied: ${failed[0].error}`) : null);
     for (const { id } of found.filter((each) => each.state !== "pending")) {
+      decided.add(id);
       if (cards.has(id)) await settle(id, cards.get(id).made);
     }
   } catch (error) {
@@ -191,7 +196,13 @@ function key(event) {
 // The beginning.
 
 let overview = null;
-const heard = (found) => renew(overview = found);
+
+function heard(found) {
+  const waiting = new Set(found.approvals.map((each) => each.id));
+  decided.forEach((id) => waiting.has(id) || decided.delete(id));
+  renew(overview = found);
+}
+
 document.addEventListener("keydown", key);
 setInterval(() => list.querySelectorAll(".waits").forEach((each) => {
   each.textContent = waited(Number(each.dataset.since));
