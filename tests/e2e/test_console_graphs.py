@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Dialog, Page, expect
+from playwright.async_api import Browser, Dialog, Page, Route, expect
 
 from tests.support.browser import cramped, picture, pictures, visiting
 from tests.support.console_world import ConsoleWorld, console, violations
@@ -122,6 +124,36 @@ async def test_a_text_with_problems_is_saved_only_when_somebody_insists(browser:
         await page.get_by_role("button", name="Save it all the same").click()
         await expect(page.locator("#state")).to_have_text("saved")
         assert (tmp_path / "smith.yaml").read_text() == BROKEN_SMITH
+
+
+async def test_what_is_found_in_an_earlier_text_is_not_told_of_the_one_that_was_refused(
+    browser: Browser, tmp_path: Path
+) -> None:
+    asked, refused = asyncio.Event(), asyncio.Event()
+
+    async def late(route: Route) -> None:
+        asked.set()
+        await refused.wait()
+        await route.continue_()
+
+    async with graph_console(tmp_path) as world, world.visited(browser) as page:
+        await page.clock.install()
+        await opened(page)
+        # The page's own clock stands: the refused text is not checked before the earlier one.
+        await page.clock.pause_at(datetime.now() + timedelta(hours=1))
+        await page.route("**/check", late)
+        await write(page, SMITH + "# more")
+        await page.clock.run_for(300)
+        await asked.wait()
+        await write(page, BROKEN_SMITH)
+        await page.keyboard.press("Control+s")
+        await expect(page.locator("#unsound")).to_be_visible()
+        async with page.expect_event("requestfinished", lambda request: request.url.endswith("/check")):
+            refused.set()
+        async with page.expect_event("requestfinished", lambda request: request.url.endswith("/check")):
+            await page.clock.run_for(300)
+        await expect(page.locator("#verdict")).to_have_text("2 problems")
+        await expect(page.locator("#unsound")).to_be_visible()
 
 
 @pytest.mark.parametrize("mine", [True, False])

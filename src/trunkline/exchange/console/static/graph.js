@@ -73,10 +73,12 @@ async function check() {
       again = false;
       const text = editor.text;
       const found = await post(`${base}/check`, { text });
-      if (again) continue;
+      // Of a text that was replaced meanwhile nothing is told: what is on the page may be about the new one by now.
+      if (again || text !== editor.text) continue;
       tell(found);
-      const sound = found.problems.every(({ severity }) => severity !== "problem");
-      if (sound) drawing.show((await post(`${base}/draw`, { text })).svg, inWords(found));
+      if (found.problems.some(({ severity }) => severity === "problem")) continue;
+      const { svg } = await post(`${base}/draw`, { text });
+      if (text === editor.text) drawing.show(svg, inWords(found));
     }
     complain(null);
   } catch (error) {
