@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import APIResponse, Browser, Page, Route, expect
 
 from tests.support.browser import cramped, picture
 from tests.support.console_world import ConsoleWorld, console, violations
@@ -170,6 +171,43 @@ async def test_a_timeline_tells_causes_and_folds_what_is_long(browser: Browser, 
         await picture(page, "console-timeline")
         link = turns.nth(1).locator(".entry-message .marks a")
         await expect(link).to_have_attribute("href", re.compile(rf"^/sessions/{id}#e\d+$"))
+
+
+async def test_a_turn_that_began_before_the_first_news_is_there_whichever_answer_comes_first(
+    browser: Browser, tmp_path: Path
+) -> None:
+    news, late = asyncio.Event(), asyncio.Event()
+    read: list[APIResponse] = []
+
+    async def slow(route: Route) -> None:
+        await news.wait()
+        now = await (await page.request.get("/api/overview")).text()
+        await route.fulfill(content_type="text/event-stream", body=f"event: overview\ndata: {now}\n\n")
+
+    async def first(route: Route) -> None:
+        response = await route.fetch()
+        read.append(response)
+        if len(read) == 1:
+            await late.wait()
+        await route.fulfill(response=response)
+
+    async with console(tmp_path) as world, world.visited(browser) as page:
+        id = await said(world, "say one")
+        await page.route("**/api/overview/events", slow)
+        await page.route("**/explanation", first)
+        await page.goto(f"/sessions/{id}/timeline")
+        await until(lambda: read)
+        live = await world.exchange.switchboard.find(id)
+        await world.exchange.switchboard.submit(live, UserMessage("wait"))
+        await until(lambda: live.session.status is State.RUNNING)
+        await live.written()
+        news.set()
+        await expect(page.locator(".turn")).to_have_count(2)
+        async with page.expect_event("requestfinished", lambda request: request.url.endswith("/explanation")):
+            late.set()
+        # The page has made of it what it makes when it has read another answer.
+        await page.evaluate("fetch('/api/overview').then((found) => found.text())")
+        await expect(page.locator(".turn")).to_have_count(2)
 
 
 async def test_a_session_is_forked_handed_over_exported_and_removed_there(browser: Browser, tmp_path: Path) -> None:

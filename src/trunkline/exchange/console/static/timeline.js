@@ -115,10 +115,18 @@ function show(story) {
   if (wanted && isFirst) document.getElementById(`turn-${wanted}`)?.scrollIntoView({ block: "start" });
 }
 
+let asked = 0, answered = 0;
+
 async function load() {
+  const mine = ++asked;
   try {
-    show(await get(`/api${address}/explanation`));
+    const story = await get(`/api${address}/explanation`);
+    // One that was asked for later knows more, and may come first.
+    if (mine < answered) return;
+    answered = mine;
+    show(story);
   } catch (error) {
+    if (mine < answered) return;
     state.textContent = "";
     complain(error);
   }
@@ -126,11 +134,11 @@ async function load() {
 
 load();
 
-// Read again whenever a turn here begins, asks or ends.
+// Read again whenever a turn here begins, asks or ends; and when the first news comes: a turn may have begun before it.
 let doing = null;
 whenever((detail) => {
   const now = JSON.stringify(detail.running.find((each) => each.id === id) ?? "");
-  if (doing !== null && now !== doing) load();
+  if (now !== doing) load();
   doing = now;
 });
 
