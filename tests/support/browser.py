@@ -93,12 +93,15 @@ async def chromium(*more: str) -> AsyncIterator[Browser]:
 
 @asynccontextmanager
 async def visiting(browser: Browser, base_url: str, *, phone: bool = False, dark: bool = False) -> AsyncIterator[Page]:
-    """A page of a new visitor, who knows nothing yet. It fails at the end if the browser complained about anything."""
+    """A page of a new visitor, who knows nothing yet, and wants nothing to move by itself. It fails at the end if the
+    browser complained about anything."""
     size = PHONE if phone else DESKTOP
     context: BrowserContext = await browser.new_context(
         base_url=base_url,
         viewport={"width": size["width"], "height": size["height"]},
         color_scheme="dark" if dark else "light",
+        # A click on what still glides is lost: it goes where its target was.
+        reduced_motion="reduce",
     )
     context.set_default_timeout(WAIT_MS)
     # Expectations have a limit of their own, half as long.
