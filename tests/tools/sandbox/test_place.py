@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
 import threading
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.patience import PATIENCE_SECONDS
+from trunkline.tools.sandbox import place
 from trunkline.tools.sandbox.place import SandboxPlace
 
 pytestmark = pytest.mark.process
@@ -53,6 +55,25 @@ def test_no_link_leads_out_of_it(around: Path, tmp_path: Path) -> None:
     assert not list(around.iterdir())
     assert (outside / "mine").stat().st_mode & 0o777 == 0o644
     assert outside.stat().st_mode & 0o777 == 0o755
+
+
+def test_another_agent_that_looks_for_what_is_left_takes_none_that_is_being_made(
+    around: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock = fcntl.flock
+
+    def interrupted(fd: int, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        place._remove_left(str(around))
+        flock(fd, operation)
+
+    monkeypatch.setattr(fcntl, "flock", interrupted)
+    made = SandboxPlace()
+    tidied()
+    assert Path(made.temporary).is_dir()
+    place._remove_left(str(around))
+    assert Path(made.temporary).is_dir()
+    made.remove()
 
 
 def test_what_killed_agents_have_left_is_removed_and_nothing_else(around: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from trunkline.tools.sandbox import launcher_path, seccomp
 OPEN_SECONDS = 20.0
 
 _PREFIX = "trunkline-sandbox-"
-_LOCK, _TEMPORARY = "lock", "tmp"
+_LOCK, _UNNAMED_LOCK, _TEMPORARY = "lock", "lock.new", "tmp"
 
 
 class SandboxPlace:
@@ -36,8 +36,11 @@ class SandboxPlace:
         self.temporary = os.path.join(self.path, _TEMPORARY)
         """The part of it that commands may write to."""
         os.mkdir(self.temporary, 0o700)
-        self._lock = os.open(os.path.join(self.path, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        # It has its name only once it is held: another agent that looks for what is left would take it, and the place.
+        unnamed = os.path.join(self.path, _UNNAMED_LOCK)
+        self._lock = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.rename(unnamed, os.path.join(self.path, _LOCK))
         around = os.path.dirname(self.path)
         threading.Thread(target=_remove_left, args=(around,), name="sandbox, what is left", daemon=True).start()
 
