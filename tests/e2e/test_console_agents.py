@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from playwright.async_api import Browser, expect
 
-from tests.support.browser import cramped, picture, pictures
+from tests.support.browser import cramped, nothing_goes, picture, pictures
 from tests.support.console_world import ConsoleWorld, console, violations
 from tests.support.loop import until
 from trunkline.core.events import UserMessage
@@ -77,6 +77,8 @@ async def test_one_agent_is_shown_with_all_that_is_known_of_it(browser: Browser,
             await expect(page.locator("#lines-empty")).to_be_visible()
             await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
             way = page.locator(".ways > li").filter(has_text="The HTTP API, on this machine")
+            # It says so for two seconds.
+            await nothing_goes(page, after_ms=2000)
             await way.get_by_role("button", name="Copy").click()
             await expect(way.get_by_role("button")).to_have_text("Copied")
             copied = await page.evaluate("navigator.clipboard.readText()")

@@ -22,7 +22,7 @@ from environments import INSTALL_SECONDS
 from tests.conftest import require
 from tests.support import browser as browsers
 from tests.support import tavern_tutorial
-from tests.support.browser import cramped, overflow, picture, visiting
+from tests.support.browser import cramped, nothing_goes, overflow, picture, visiting
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.ports import free_port
 from tests.support.speech import pulled
@@ -36,12 +36,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.process, pytest
 
 TAVERN = Path(__file__).parents[2] / "examples" / "tavern"
 RATE = 16_000
-#: From now on bubbles stay: they go some four seconds after their words, and a busy machine may take longer to have all
-#: three of them said. No other timer of the page is as long and is waited for.
-STAYING = """() => {
-  const later = window.setTimeout;
-  window.setTimeout = (call, ms) => (ms < 3000 ? later(call, ms) : 0);
-}"""
 #: Where elements begin and end, from left to right.
 EDGES = "all => all.map(each => each.getBoundingClientRect()).map(({ left, right }) => [left, right])"
 
@@ -290,7 +284,8 @@ async def test_all_of_it_is_in_the_window_and_no_bubble_on_another(
     width: int, height: int, seen: int, site: str, tmp_path: Path
 ) -> None:
     async with inside(site, tmp_path) as page:
-        await page.evaluate(STAYING)
+        # Bubbles stay: they go some four seconds after their words. No other timer here is as long and is waited for.
+        await nothing_goes(page, after_ms=3000)
         await page.set_viewport_size({"width": width, "height": height})
         for name, words in ("Ansgar", "Open the door"), ("Bram", "Play a song"), ("Hilde", "It is cold in here"):
             await say(page, name, words)

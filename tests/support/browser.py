@@ -144,6 +144,18 @@ async def pictures(page: Page, name: str) -> None:
     await page.emulate_media(color_scheme="light")
 
 
+async def nothing_goes(page: Page, *, after_ms: int) -> None:
+    """Stop a page's timers of that length and more from now on: what goes by itself stays, however late a busy machine
+    looks for it."""
+    await page.evaluate(
+        """most => {
+          const later = window.setTimeout;
+          window.setTimeout = (call, ms) => (ms >= most ? 0 : later(call, ms));
+        }""",
+        after_ms,
+    )
+
+
 async def overflow(page: Page) -> int:
     """By how many pixels the page is wider than the window: people would have to scroll sideways."""
     width: int = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")

@@ -82,11 +82,18 @@ form?.addEventListener("submit", async (event) => {
 
 // The list
 
+let asked = 0, shown = 0;
+
 /** Fetch the list anew, as the server makes it. */
 async function refresh() {
+  const mine = ++asked;
   const response = await fetch(location.pathname, { cache: "no-store" }).catch(() => null);
   if (!response?.ok) return;
-  const made = new DOMParser().parseFromString(await response.text(), "text/html").getElementById("models");
+  const text = await response.text();
+  // One that was asked for later knows more, and may come first.
+  if (mine < shown) return;
+  shown = mine;
+  const made = new DOMParser().parseFromString(text, "text/html").getElementById("models");
   document.getElementById("models").replaceWith(document.adoptNode(made));
 }
 

@@ -7,8 +7,14 @@ import { NAMES, decrypt, encrypt } from "./secrets.js";
 import { call, wallet } from "./session.js";
 import { signAs } from "./wallets.js";
 
+let asked = 0, shown = 0;
+
 export async function showAgents() {
+  const mine = ++asked;
   const { pairs } = await call("GET", "/api/agents/mine");
+  // What was asked for later knows more, and may come first.
+  if (mine < shown) return;
+  shown = mine;
   const cards = pairs.map(card);
   $("#agents").replaceChildren(...(cards.length ? cards : [make("p", { class: "empty" }, "You have no agent.")]));
 }

@@ -4,12 +4,18 @@ import { $, $$, clone, make, many, onPress, onSubmit, short } from "./dom.js";
 import { showWebhook } from "./manage-webhook.js";
 import { call, wallet } from "./session.js";
 
+let asked = 0, shown = 0;
+
 // Fill the list, and return when it is there.
 export async function showCommunities() {
+  const mine = ++asked;
   const whose = `walletAddress=${wallet()}`;
   const [owned, bans] = await Promise.all([
     call("GET", `/api/communities/owned?${whose}`), call("GET", `/api/communities/bans/owned?${whose}`),
   ]);
+  // What was asked for later knows more, and may come first.
+  if (mine < shown) return;
+  shown = mine;
   const banned = new Map(bans.communities.map((one) => [one.id, one.bannedAgents]));
   owned.communities.forEach(offer);
   const cards = owned.communities.map((one) => card(one, banned.get(one.id) ?? []));
