@@ -148,12 +148,19 @@ void turns(tryll::Client &client) {
   for (const auto &each : agents) GOOD(each.destroy());
 }
 
+/// Words that `mock-slow` takes ten seconds to say: nobody is late who cancels that.
+std::string long_story() {
+  std::string words;
+  for (int number = 0; number < 500; ++number) words += " word";
+  return words;
+}
+
 void agents(tryll::Client &client) {
   tryll::GenerateParams nowhere;
   nowhere.default_exit = "nowhere";
   CHECK(CODE(client.create_agent({{{"say", nowhere}}, "say"}, on("any"))) == tryll::Code::InvalidExitTarget);
   const auto agent = GOOD(client.create_agent(echo(), on("mock-slow")));
-  const auto first = agent.send(std::string(4000, ' ') + "a very long story " + std::string(2000, 'x') + " and so on and on");
+  const auto first = agent.send(std::string(4000, ' ') + "a very long story " + std::string(2000, 'x') + long_story());
   CHECK(CODE(agent.send("me, too")) == tryll::Code::AgentBusy);
   CHECK(!first.done());
   GOOD(agent.cancel());
@@ -170,7 +177,7 @@ void agents(tryll::Client &client) {
   CHECK(CODE(agent.change("shout", changed)) == tryll::Code::UnknownNode);
   changed.model_name = "other";
   CHECK(CODE(agent.change("say", changed)) == tryll::Code::ParamNotMutable);
-  const auto interrupted = agent.send("one two three four five six seven eight nine ten");
+  const auto interrupted = agent.send("and on" + long_story());
   GOOD(agent.destroy());
   CHECK(GOOD(interrupted).cancelled());
   CHECK(CODE(agent.send("still there?")) == tryll::Code::AgentAlreadyDestroyed);

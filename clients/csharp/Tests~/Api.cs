@@ -201,12 +201,18 @@ namespace Trunkline.Tryll.Tests
             Check(thrown.Result.Text == "You said: thrown" && Good(agent.Send("on")).Text == "You said: on");
         }
 
+        /// <summary>Words that `mock-slow` takes ten seconds to say: nobody is late who cancels that.</summary>
+        static string Long()
+        {
+            return new StringBuilder().Insert(0, " word", 500).ToString();
+        }
+
         static void Agents()
         {
             var nowhere = new GenerateParams { DefaultExit = "nowhere" };
             Check(Code(client.CreateAgent(Graph("say", "say", nowhere), On("any"))) == ErrorCode.InvalidExitTarget);
             var agent = Good(client.CreateAgent(Echo(), On("mock-slow")));
-            var first = agent.Send(new string(' ', 4000) + "a very long story " + new string('x', 2000) + " and so on and on");
+            var first = agent.Send(new string(' ', 4000) + "a very long story " + new string('x', 2000) + Long());
             Check(Code(agent.Send("me, too")) == ErrorCode.AgentBusy);
             Check(!first.IsCompleted);
             Good(agent.Cancel());
@@ -224,7 +230,7 @@ namespace Trunkline.Tryll.Tests
             Check(Code(agent.Change("shout", changed)) == ErrorCode.UnknownNode);
             changed.ModelName = "other";
             Check(Code(agent.Change("say", changed)) == ErrorCode.ParamNotMutable);
-            var interrupted = agent.Send("one two three four five six seven eight nine ten");
+            var interrupted = agent.Send("and on" + Long());
             Good(agent.Destroy());
             Check(Good(interrupted).Cancelled);
             Check(Code(agent.Send("still there?")) == ErrorCode.AgentAlreadyDestroyed);
@@ -315,7 +321,7 @@ namespace Trunkline.Tryll.Tests
                 var hear = new TurnCallbacks();
                 // Once: one that is queued for a later piece may come when the source is disposed of, and ends the process.
                 hear.Text = piece => asked = asked || ThreadPool.QueueUserWorkItem(state => cancelled.Cancel());
-                var turn = await agent.Send("one two three four five six seven eight nine ten", hear, cancelled.Token);
+                var turn = await agent.Send("and on" + Long(), hear, cancelled.Token);
                 Check(turn.Cancelled && Thread.CurrentThread.ManagedThreadId == thread);
                 // Whoever has cancelled does not wait: it is not even asked.
                 try
