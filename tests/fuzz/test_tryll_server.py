@@ -12,6 +12,8 @@ pytestmark = [pytest.mark.process, pytest.mark.fuzz, pytest.mark.long]
 
 #: Long enough that each way to attack has its turn.
 SECONDS = 4
+#: More than a server has that is looked at only when an attack is over.
+ENOUGH_BYTES = 1 << 30
 
 
 @pytest.mark.timeout(300)
@@ -34,6 +36,7 @@ def test_good_clients_hardly_notice_that_others_attack(capsys: pytest.CaptureFix
         ("grows", "the server grew from"),
         ("blocks", "a turn took"),
         ("forgets", "after the last has gone: HealthResponse"),
+        ("leaks", r"more MiB of nothing after each attack: \d+, then \d+, then \d+"),
     ],
 )
 def test_a_planted_defect_is_found(
@@ -41,11 +44,31 @@ def test_a_planted_defect_is_found(
 ) -> None:
     if defect == "blocks":
         monkeypatch.setattr(tryll_server, "TURN_SECONDS", tryll_planted.BLOCKED_SECONDS * 0.9)
+    if defect == "leaks":
+        monkeypatch.setattr(tryll_server, "ATTACKED_BYTES", ENOUGH_BYTES)
     monkeypatch.setattr(tryll_server, "SETTLE_SECONDS", 1.0)
     program = ("-m", "tests.fuzz.tryll_planted", defect)
-    # The attack ends with what it finds. Only who has forgotten its clients is looked at when the last has gone.
-    seconds = "4" if defect == "forgets" else "60"
+    # The attack ends with what it finds. Only who forgets its clients, or leaks, is looked at when the last has gone.
+    seconds = str(SECONDS) if defect in {"forgets", "leaks"} else "60"
     code = tryll_server.main(["--seconds", seconds, "--seed", "1"], program)
     found = capsys.readouterr().out
     assert code == tryll_server.EXIT_FOUND, found
     assert re.search(f"finding: .*({told})", found, re.DOTALL), found
+
+
+@pytest.mark.timeout(300)
+def test_what_is_kept_once_is_no_leak(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    sieges: list[int] = []
+    besieged = tryll_server.besieged
+
+    async def counted(watch: tryll_server.Watch, seconds: float, seed: int) -> str:
+        sieges.append(seed)
+        return await besieged(watch, seconds, seed)
+
+    monkeypatch.setattr(tryll_server, "besieged", counted)
+    monkeypatch.setattr(tryll_server, "ATTACKED_BYTES", ENOUGH_BYTES)
+    code = tryll_server.main(["--seconds", str(SECONDS), "--seed", "1"], ("-m", "tests.fuzz.tryll_planted", "caches"))
+    told = capsys.readouterr().out
+    assert code == 0, told
+    assert 1 < len(sieges) <= 1 + tryll_server.AGAIN
+    assert set(sieges) == {1}

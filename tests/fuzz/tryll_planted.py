@@ -22,9 +22,15 @@ from trunkline.wires.tryll.serve.connection import ServerConnection
 BLOCKED_SECONDS = 1.5
 #: Not each time, so that a turn comes to its end at all.
 BLOCKED_EACH = 20
+#: What one that leaks keeps, and how often: the same of each attack, however many frames come.
+LEAKED_BYTES = 4 * 1024 * 1024
+LEAKED_SECONDS = 0.1
+#: What one that has a cache keeps, once.
+CACHED_BYTES = 80 * 1024 * 1024
 
 _numbers = count(1)
 _kept: list[bytes] = []
+_due = 0.0
 
 
 def _on_nonsense(react: Callable[[bytes], None]) -> None:
@@ -52,6 +58,19 @@ def _keep(payload: bytes) -> None:
     _kept.append(payload + bytes(8 * 1024 * 1024))
 
 
+def _leak(_: bytes) -> None:
+    global _due
+    if time.monotonic() >= _due:
+        _due = time.monotonic() + LEAKED_SECONDS
+        # Zeros would not be written, and so be no memory.
+        _kept.append(b"x" * LEAKED_BYTES)
+
+
+def _cache(_: bytes) -> None:
+    if not _kept:
+        _kept.append(b"x" * CACHED_BYTES)
+
+
 def _block(_: bytes) -> None:
     if next(_numbers) % BLOCKED_EACH == 0:
         time.sleep(BLOCKED_SECONDS)
@@ -63,7 +82,14 @@ def _forgetful(self: TryllServer, connection: ServerConnection) -> None:
 
 def plant(defect: str) -> None:
     """Make this process's server a bad one."""
-    reactions = {"stumbles": _stumble, "crashes": _leave, "grows": _keep, "blocks": _block}
+    reactions = {
+        "stumbles": _stumble,
+        "crashes": _leave,
+        "grows": _keep,
+        "leaks": _leak,
+        "caches": _cache,
+        "blocks": _block,
+    }
     if defect == "forgets":
         TryllServer.left = _forgetful  # type: ignore[method-assign]
     else:
