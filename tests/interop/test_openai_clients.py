@@ -200,16 +200,18 @@ tool = {"type": "function", "function": {"name": "get_weather", "description": "
                        "required": ["city"]}}}
 messages = [{"role": "user", "content": "What is the weather in Oslo?"}]
 answer = client.chat.completions.create(
-    model=small, messages=messages, tools=[tool], tool_choice="required", max_tokens=80)
+    model=small, messages=messages, tools=[tool], tool_choice="required", max_tokens=80, seed=1)
 (call,) = answer.choices[0].message.tool_calls
 found["call"] = [call.function.name, sorted(json.loads(call.function.arguments)), answer.choices[0].finish_reason]
 messages += [answer.choices[0].message, {"role": "tool", "tool_call_id": call.id, "content": "It rains in Oslo."}]
-answer = client.chat.completions.create(model=small, messages=messages, tools=[tool], tool_choice="none", max_tokens=20)
+answer = client.chat.completions.create(
+    model=small, messages=messages, tools=[tool], tool_choice="none", max_tokens=20, seed=1)
 found["answer"] = bool(answer.choices[0].message.content)
-cut = client.chat.completions.create(model=small, messages=messages[:1], max_tokens=3)
+cut = client.chat.completions.create(model=small, messages=messages[:1], max_tokens=3, seed=1)
 found["cut"] = [cut.choices[0].finish_reason, cut.usage.completion_tokens]
+# Responses know no seed.
 response = client.responses.create(
-    model=small, input="Ann is 30 years old.", max_output_tokens=80,
+    model=small, input="Ann is 30 years old.", max_output_tokens=80, temperature=0,
     text={"format": {"type": "json_schema", "name": "person", "schema": schema, "strict": True}})
 found["response"] = sorted(json.loads(response.output_text))
 print(json.dumps(found))
