@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.conform.sns import broken_rules, broken_writing
+from tests.conform.sns.bent import Asked, Reply
 from tests.conform.sns.habits import HABITS
 from tests.conform.sns.network import EXPIRED, Healthy
 from trunkline.conform.sns.suite import SUITE
@@ -41,6 +44,26 @@ async def test_a_bad_habit_fails_its_checks_and_no_other(healthy: Healthy, monke
         problems += [f"{name}: {check} was not run" for check in missing]
         problems += [f"{name}: {each.check.id} {each.verdict} {each.reason}" for each in unlike]
     assert problems == []
+
+
+@pytest.mark.parametrize(("slow", "verdict"), [(2, "passed"), (1000, "not exercised")])
+async def test_a_time_that_ran_out_on_its_way_says_nothing(
+    healthy: Healthy, monkeypatch: pytest.MonkeyPatch, slow: int, verdict: str
+) -> None:
+    await healthy.register()
+    now, passed, left = time.time_ns, 0, 0
+    monkeypatch.setattr(time, "time_ns", lambda: now() + passed)
+
+    async def takes_its_time(asked: Asked) -> Reply:
+        nonlocal passed, left
+        if asked.is_signed and left:
+            passed, left = passed + 2 * 10**9, left - 1
+        return await asked.forward()
+
+    for check in ("sns.time.near", "sns.time.far"):
+        left = slow
+        (result,), _ = await healthy.results(check, bend=takes_its_time)
+        assert (check, result.verdict) == (check, verdict), result.reason
 
 
 def test_every_check_is_failed_by_some_habit() -> None:
