@@ -158,6 +158,55 @@ async def test_a_target_that_cannot_be_started_is_not_judged() -> None:
     assert (result.verdict, result.reason) == ("not exercised", "there is no program `x`: install it")
 
 
+class Connection:
+    async def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("end", [None, Broken("it is bad"), NotExercised("it did not happen")])
+@pytest.mark.parametrize("jobs", [1, 2])
+async def test_a_target_that_was_reached_once_is_judged_though_it_is_not_reached_again(
+    end: Exception | None, jobs: int
+) -> None:
+    made: Suite[FakeStage] = Suite(tour)
+    missed = asyncio.Event()
+
+    @made.check("t.first", "MUST", "1")
+    async def first(stage: FakeStage) -> None:
+        """It is reached."""
+        stage.opened(stage.told, Connection())
+        if jobs > 1:
+            await missed.wait()
+        if end is not None:
+            raise end
+
+    @made.check("t.late", "MUST", "1")
+    async def late(stage: FakeStage) -> None:
+        """It is reached again."""
+        missed.set()
+        raise SpawnError("it cannot be reached", "too late", "other")
+
+    results = await run(made, jobs=jobs)
+    assert [(each.check.id, each.verdict) for each in results][1] == ("t.late", "not exercised")
+
+
+async def test_a_scene_that_ended_without_the_target_has_not_reached_it() -> None:
+    made: Suite[FakeStage] = Suite(tour)
+
+    @made.check("t.first", "MUST", "1")
+    async def first(stage: FakeStage) -> None:
+        """It is offered."""
+        raise NotApplicable("there is no need to ask")
+
+    @made.check("t.second", "MUST", "1")
+    async def second(stage: FakeStage) -> None:
+        """It is reached."""
+        raise SpawnError("it cannot be reached", "nobody is there", "other")
+
+    with pytest.raises(ExceptionGroup):
+        await run(made, jobs=1)
+
+
 async def test_what_a_target_need_not_offer_is_not_applicable() -> None:
     made = suite()
 

@@ -218,6 +218,7 @@ class _Run(Generic[S]):
         self._wanted: set[str] = set()
         self._closed: str | None = None
         self._has_started = False
+        self._playing: set[S] = set()
 
     async def run(self, checks: Sequence[Check]) -> tuple[list[CheckResult], list[Record]]:
         self._judges = {check.id: judge for check in checks if (judge := self._suite.judge_of(check.id))}
@@ -261,6 +262,7 @@ class _Run(Generic[S]):
         if self._closed is not None:
             return "not exercised", self._closed
         stage = self._stage(name)
+        self._playing.add(stage)
         try:
             await scene(stage)
         except Broken as problem:
@@ -270,11 +272,14 @@ class _Run(Generic[S]):
         except NotApplicable as problem:
             return "not applicable", str(problem)
         except SpawnError as problem:
-            # The first process could not be started either: nothing can be said of the target.
-            if not self._has_started:
+            # Nobody could start or reach it: nothing can be said of the target.
+            if not self._has_started and not any(each.was_reached for each in self._playing):
                 raise
             return "not exercised", str(problem)
         finally:
+            # However it ended: a scene may be played out, and even be right, without the target.
+            self._has_started |= stage.was_reached
+            self._playing.discard(stage)
             await stage.close()
             self._keep(name, stage.records)
         self._has_started = True

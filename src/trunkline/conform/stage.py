@@ -48,6 +48,11 @@ class Stage:
         self._roles = roles
         self._opened: list[Closable] = []
 
+    @property
+    def was_reached(self) -> bool:
+        """Whether the target is known to be there. A stage that opens something before it asks the target says more."""
+        return bool(self._opened)
+
     def record(self, argv: tuple[str, ...]) -> Record:
         """The record of one more that is to be opened; `opened` keeps it."""
         name = self._name if not self.records else f"{self._name} ({len(self.records) + 1})"

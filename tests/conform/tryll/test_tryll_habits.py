@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from tests.conform.bad_habits import LONG_PATIENCE
 from tests.conform.tryll import broken_nodes, broken_turns, broken_wire
 from tests.conform.tryll.bent import Habit, bent
 from tests.conform.tryll.habits import HABITS
 from tests.conform.tryll.place import serving
 from tests.support.tryll_process import tryll_process
 from tests.support.tryll_served import Served
+from trunkline.base.process_errors import SpawnError
 from trunkline.cli.conform_tryll import command
 from trunkline.conform.kit import CheckResult
 from trunkline.conform.record import Record
@@ -51,17 +53,34 @@ async def test_our_server_passes_every_must_and_should(tmp_path: Path) -> None:
     assert all(record.export()["lines"] for record in records)
 
 
+async def results_against(
+    name: str, server: Served, folder: Path, checks: Iterable[str], timeout: float
+) -> list[CheckResult]:
+    """What checks find out about a server with a habit; nothing if none of them got there."""
+    results: list[CheckResult] = []
+    async with bent(HABITS[name](), server.host, server.port) as (host, port):
+        target = Target(ServerAddress(host, port), timeout, root=str(folder / "root"))
+        try:
+            results, _ = await run(target, sorted(checks))
+        except* SpawnError:
+            pass
+    return results
+
+
 @pytest.mark.timeout(300)
 async def test_a_bad_habit_fails_its_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SUITE, "gate", None)
     slots = asyncio.Semaphore(BESIDE)
 
     async def problems(name: str, server: Served) -> list[str]:
-        habit = HABITS[name]()
-        async with slots, bent(habit, server.host, server.port) as (host, port):
-            target = Target(ServerAddress(host, port), HABIT_SECONDS, root=str(tmp_path / "root"))
-            results, _ = await run(target, habit.fails)
-        missing = set(habit.fails) - {each.check.id for each in results}
+        fails = set(HABITS[name]().fails)
+        async with slots:
+            results = await results_against(name, server, tmp_path, fails, HABIT_SECONDS)
+            # The limit is one for connections, too, and the machine is shared: who did not get there saw no habit.
+            reached = [each for each in results if each.verdict != "not exercised"]
+            if late := fails - {each.check.id for each in reached}:
+                results = reached + await results_against(name, server, tmp_path, late, LONG_PATIENCE)
+        missing = fails - {each.check.id for each in results}
         spared = [each for each in results if each.verdict != "failed"]
         return [f"{name}: {check} was not run" for check in missing] + [
             f"{name}: {each.check.id} {each.verdict} {each.reason}" for each in spared

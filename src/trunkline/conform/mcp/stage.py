@@ -45,6 +45,11 @@ class Stage(ProgramStage):
         super().__init__(name, ROLES, target.cwd)
         self.target = target
 
+    @property
+    def was_reached(self) -> bool:
+        """Whether the command was started, or the URL has answered."""
+        return any(not isinstance(each, HttpLink) or each.statuses for each in self._opened)
+
     async def connect(self) -> McpLink:
         """A connection on which nothing was said."""
         if self.target.url is not None:

@@ -27,6 +27,11 @@ class Stage(stage.Stage):
         record = self.record((target.base_url,))
         self.asking = self.opened(record, Asking(target, record, memory))
 
+    @property
+    def was_reached(self) -> bool:
+        """Whether the server has answered anybody."""
+        return self.memory.reached
+
     def prompt(self, name: str, text: str = "") -> str:
         """What to say to the model."""
         return fill(self.target.prompts, name, text=text)

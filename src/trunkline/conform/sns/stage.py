@@ -50,6 +50,11 @@ class Stage(stage.Stage):
         record = self.record((target.base_url,))
         self.exchanges = self.opened(record, Exchanges(target, record, cast.memory))
 
+    @property
+    def was_reached(self) -> bool:
+        """Whether the network has answered anybody."""
+        return self.cast.memory.reached
+
     # Who plays.
 
     async def agent(self) -> CastAgent:
