@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from tests.conform.bad_habits import LONG_PATIENCE
 from tests.conform.tryll import broken_nodes, broken_turns, broken_wire
-from tests.conform.tryll.bent import Habit, bent
+from tests.conform.tryll.bent import Habit, Way, bent
 from tests.conform.tryll.habits import HABITS
 from tests.conform.tryll.place import serving
 from tests.support.tryll_process import tryll_process
@@ -22,6 +23,8 @@ from trunkline.conform.kit import CheckResult
 from trunkline.conform.record import Record
 from trunkline.conform.tryll.stage import Stage, Target
 from trunkline.conform.tryll.suite import SUITE
+from trunkline.wires.tryll import messages as m
+from trunkline.wires.tryll.codec import frame
 from trunkline.wires.tryll.drive.address import ServerAddress
 
 pytestmark = pytest.mark.long
@@ -110,6 +113,36 @@ async def test_a_way_that_bends_nothing_changes_nothing(tmp_path: Path) -> None:
         results, _ = await run(Target(ServerAddress(host, port), root=str(tmp_path / "root")))
     wrong = [each for each in results if each.verdict != "passed" and each.check.tier != "MAY"]
     assert [(each.check.id, each.verdict, each.reason) for each in wrong] == []
+
+
+@pytest.mark.parametrize("check", ["tryll.turn.busy", "tryll.turn.change", "tryll.turn.parallel"])
+@pytest.mark.parametrize(("late", "verdict"), [(1, "passed"), (3, "failed")])
+async def test_a_turn_that_was_over_too_soon_says_nothing_unless_all_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check: str, late: int, verdict: str
+) -> None:
+    """On the first connections, what comes during a turn reaches the server when that is over."""
+    monkeypatch.setattr(SUITE, "gate", None)
+    ways: list[Way] = []
+
+    def holds(way: Way, message: Any, payload: bytes) -> Any:
+        if not isinstance(message, m.SendMessageRequest | m.ChangeAgentParamRequest):
+            return None
+        if way not in ways:
+            ways.append(way)
+            way.state["held"] = []
+        elif ways.index(way) < late and "held" in way.state:
+            way.state["held"].append(frame(payload))
+            return ()
+        return None
+
+    def lets_go(way: Way, message: m.Message) -> None:
+        if isinstance(message, m.TurnComplete):
+            way.server.write(b"".join(way.state.pop("held", ())))
+
+    habit = Habit((), requests=holds, answers=lets_go)
+    async with serving(tmp_path) as server, bent(habit, server.host, server.port) as (host, port):
+        (result,), _ = await run(Target(ServerAddress(host, port), 4.0), [check])
+    assert result.verdict == verdict, result.reason
 
 
 def test_every_check_is_failed_by_some_habit() -> None:

@@ -168,6 +168,11 @@ class Link:
         found, self._inbox = self._inbox, []
         return found
 
+    async def waiting(self) -> list[m.Message]:
+        """What has come and was not wanted yet. It goes on waiting."""
+        self._inbox = await self.quiet(0)
+        return list(self._inbox)
+
     async def ended(self, seconds: float = END_SECONDS) -> list[m.Message]:
         """Wait for the server to close; gives what it still said.
 

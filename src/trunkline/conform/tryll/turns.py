@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from trunkline.base import jsontext
 from trunkline.conform.expect import expect, same
+from trunkline.conform.kit import Broken
 from trunkline.conform.tryll.link import Link, shown
 from trunkline.conform.tryll.session import LONG_CHARS, REQUEST_IDS
 from trunkline.conform.tryll.stage import Stage
@@ -12,6 +15,8 @@ from trunkline.wires.tryll import messages as m
 
 #: How long nothing must come from an agent that was destroyed.
 QUIET_SECONDS = 0.25
+#: How many times the words a turn has, each time that it is played, if it has to be longer than what is done meanwhile.
+LONGER = (1, 4, 16)
 
 
 @check("tryll.turn.canned", "MUST", "Streaming answers")
@@ -172,38 +177,47 @@ async def whole(stage: Stage) -> None:
 @check("tryll.turn.busy", "MUST", "Session lifecycle", "model")
 async def busy(stage: Stage) -> None:
     """A second message during a turn is refused with 3004, and the running turn is not affected."""
-    link = await stage.model_session()
-    agent = await stage.slow(link)
-    first = await _begin(stage, link, agent, 40)
-    for _ in range(2):
-        await link.refused(m.SendMessageRequest(0, agent, "and this?"), 3004, why="during a turn")
-    turn = ended_well(await link.turn(agent, first))
-    same("the request ids of the turn", turn.request_ids, {first})
-    ended_well(await link.say(agent, stage.chatter(2)))
+
+    async def sample(link: Link, words: int) -> None:
+        agent = await stage.slow(link)
+        first = await _begin(stage, link, agent, words)
+        for _ in range(2):
+            await link.refused(m.SendMessageRequest(0, agent, "and this?"), 3004, why="during a turn")
+        turn = ended_well(await link.turn(agent, first))
+        same("the request ids of the turn", turn.request_ids, {first})
+        ended_well(await link.say(agent, stage.chatter(2)))
+
+    await _outlasting(stage, 40, sample)
 
 
 @check("tryll.turn.change", "SHOULD", "Details", "model")
 async def change(stage: Stage) -> None:
     """Parameters cannot be changed during a turn: 3004."""
-    link = await stage.model_session()
-    agent = await stage.slow(link)
-    first = await _begin(stage, link, agent, 40)
-    params = m.GenerateParams(model_name="another")
-    await link.refused(m.ChangeAgentParamRequest(0, agent, "say", params), 3004, why="during a turn")
-    ended_well(await link.turn(agent, first))
+
+    async def sample(link: Link, words: int) -> None:
+        agent = await stage.slow(link)
+        first = await _begin(stage, link, agent, words)
+        params = m.GenerateParams(model_name="another")
+        await link.refused(m.ChangeAgentParamRequest(0, agent, "say", params), 3004, why="during a turn")
+        ended_well(await link.turn(agent, first))
+
+    await _outlasting(stage, 40, sample)
 
 
 @check("tryll.turn.parallel", "MUST", "Session lifecycle", "model")
 async def parallel(stage: Stage) -> None:
     """Turns of different agents run concurrently: a quick one ends while a slow one in the same session continues."""
-    link = await stage.model_session()
-    slow, quick = await stage.slow(link), await link.agent(canned("say", LINE))
-    first = await _begin(stage, link, slow, 60)
-    for _ in range(3):
-        same("the quick answer", ended_well(await link.say(quick, "hello")).text, LINE)
-    over = [message for message in await link.quiet(0) if isinstance(message, m.TurnComplete)]
-    expect(not over, "the quick turns waited for the slow one to end")
-    same("the request id of the slow one", (await link.turn(slow, first)).complete.request_id, first)
+
+    async def sample(link: Link, words: int) -> None:
+        slow, quick = await stage.slow(link), await link.agent(canned("say", LINE))
+        first = await _begin(stage, link, slow, words)
+        for _ in range(3):
+            same("the quick answer", ended_well(await link.say(quick, "hello")).text, LINE)
+        over = [message for message in await link.waiting() if isinstance(message, m.TurnComplete)]
+        expect(not over, "the quick turns waited for the slow one to end")
+        same("the request id of the slow one", (await link.turn(slow, first)).complete.request_id, first)
+
+    await _outlasting(stage, 60, sample)
 
 
 @check("tryll.turn.destroyed", "SHOULD", "Details", "model")
@@ -228,6 +242,25 @@ async def destroyed(stage: Stage) -> None:
 
 def _instruction(name: str, then: str) -> m.NodeDescription:
     return m.NodeDescription(name, m.InstructionParams("note", "Be kind.", then))
+
+
+async def _outlasting(stage: Stage, words: int, sample: Callable[[Link, int], Awaitable[None]]) -> None:
+    """Play something during a turn of so many words; if that was over when a problem showed, again in a longer one.
+
+    A busy machine may be later than the end of a turn. A server that is wrong is so in the longest one, too.
+    """
+    for times in LONGER:
+        link = await stage.model_session()
+        try:
+            await sample(link, words * times)
+        except Broken:
+            is_over = any(isinstance(message, m.TurnComplete) for message in await link.waiting())
+            if not is_over or times == LONGER[-1]:
+                raise
+        else:
+            return
+        # With it goes whatever was begun there.
+        await link.close()
 
 
 async def _begin(stage: Stage, link: Link, agent: int, words: int) -> int:
