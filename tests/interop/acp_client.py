@@ -18,6 +18,8 @@ from acp import schema
 from acp.http.client import create_http_stream  # type: ignore[import-not-found, unused-ignore]
 from acp.ws.client import create_websocket_stream  # type: ignore[import-not-found, unused-ignore]
 
+PATIENCE_SECONDS = 60.0
+
 
 class Editor:
     """Says yes, and keeps what it is told."""
@@ -40,6 +42,13 @@ class Editor:
         chosen = next(option for option in options if option.kind == "allow_once")
         outcome = schema.AllowedOutcome(outcome="selected", option_id=chosen.option_id)
         return schema.RequestPermissionResponse(outcome=outcome)
+
+
+async def heard(client: Any, text: str) -> None:
+    """Wait until a client has been told all of that: over HTTP it comes in a stream of its own, beside the answers."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while client.text != text:  # noqa: ASYNC110  (the SDK tells nobody)
+            await asyncio.sleep(0.01)
 
 
 async def main(how: str, cwd: str, text: str, url: str, token: str) -> None:
@@ -68,8 +77,10 @@ async def main(how: str, cwd: str, text: str, url: str, token: str) -> None:
     other = acp.connect_to_agent(second, again)
     await other.initialize(protocol_version=1)
     await other.load_session(session_id=session, cwd=cwd, mcp_servers=[])
+    await heard(second, said)
     replayed = list(second.kinds)
     await other.prompt(session_id=session, prompt=prompt)
+    await heard(first, said * 2)
     for each, connection in ((transport, agent), (again, other)):
         await connection.close()
         await each.close()
