@@ -53,3 +53,12 @@ export function aged() {
 export function fill(place, ...children) {
   place.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
 }
+
+/** Begins a request each time; what is given back then says whether none that began later was answered before. */
+export function latest() {
+  let begun = 0, answered = 0;
+  return () => {
+    const mine = ++begun;
+    return () => mine >= answered && (answered = mine) > 0;
+  };
+}

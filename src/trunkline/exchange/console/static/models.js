@@ -2,7 +2,7 @@
 // server, and fetched anew when something has changed.
 
 import { complain, hear, post, remove } from "./api.js";
-import { coded, el, fill } from "./dom.js";
+import { coded, el, fill, latest } from "./dom.js";
 
 const pulls = document.getElementById("pulls");
 const said = document.getElementById("said");
@@ -82,17 +82,15 @@ form?.addEventListener("submit", async (event) => {
 
 // The list
 
-let asked = 0, shown = 0;
+const asked = latest();
 
 /** Fetch the list anew, as the server makes it. */
 async function refresh() {
-  const mine = ++asked;
+  const isNews = asked();
   const response = await fetch(location.pathname, { cache: "no-store" }).catch(() => null);
   if (!response?.ok) return;
   const text = await response.text();
-  // One that was asked for later knows more, and may come first.
-  if (mine < shown) return;
-  shown = mine;
+  if (!isNews()) return;
   const made = new DOMParser().parseFromString(text, "text/html").getElementById("models");
   document.getElementById("models").replaceWith(document.adoptNode(made));
 }

@@ -1,7 +1,7 @@
 // The timeline of a session: its turns with their causes, each folded open when somebody wants to know more.
 
 import { complain, get, post, remove } from "./api.js";
-import { coded, el, fill, moment } from "./dom.js";
+import { coded, el, fill, latest, moment } from "./dom.js";
 import { isBadEnd, outcomeTag } from "./outcomes.js";
 import { entryRow, lasting } from "./timeline-entries.js";
 import { ready } from "./timeline-replay.js";
@@ -115,18 +115,15 @@ function show(story) {
   if (wanted && isFirst) document.getElementById(`turn-${wanted}`)?.scrollIntoView({ block: "start" });
 }
 
-let asked = 0, answered = 0;
+const asked = latest();
 
 async function load() {
-  const mine = ++asked;
+  const isNews = asked();
   try {
     const story = await get(`/api${address}/explanation`);
-    // One that was asked for later knows more, and may come first.
-    if (mine < answered) return;
-    answered = mine;
-    show(story);
+    if (isNews()) show(story);
   } catch (error) {
-    if (mine < answered) return;
+    if (!isNews()) return;
     state.textContent = "";
     complain(error);
   }

@@ -67,3 +67,12 @@ export function onSubmit(form, work, busy) {
 export function onPress(button, place, work, busy) {
   button.addEventListener("click", () => doing(place, button, work, busy));
 }
+
+/** Begins a request each time; what is given back then says whether none that began later was answered before. */
+export function latest() {
+  let begun = 0, answered = 0;
+  return () => {
+    const mine = ++begun;
+    return () => mine >= answered && (answered = mine) > 0;
+  };
+}

@@ -1,20 +1,18 @@
 // The agents of whoever is signed in: register, change, credentials, secrets.
 
-import { $, clone, make, onPress, onSubmit } from "./dom.js";
+import { $, clone, latest, make, onPress, onSubmit } from "./dom.js";
 import { isKey } from "./localkey.js";
 import { fillRunner } from "./manage-runner.js";
 import { NAMES, decrypt, encrypt } from "./secrets.js";
 import { call, wallet } from "./session.js";
 import { signAs } from "./wallets.js";
 
-let asked = 0, shown = 0;
+const asked = latest();
 
 export async function showAgents() {
-  const mine = ++asked;
+  const isNews = asked();
   const { pairs } = await call("GET", "/api/agents/mine");
-  // What was asked for later knows more, and may come first.
-  if (mine < shown) return;
-  shown = mine;
+  if (!isNews()) return;
   const cards = pairs.map(card);
   $("#agents").replaceChildren(...(cards.length ? cards : [make("p", { class: "empty" }, "You have no agent.")]));
 }

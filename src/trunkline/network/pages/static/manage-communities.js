@@ -1,21 +1,19 @@
 // The communities of whoever is signed in: register, describe, add contracts, ban, close.
 
-import { $, $$, clone, make, many, onPress, onSubmit, short } from "./dom.js";
+import { $, $$, clone, latest, make, many, onPress, onSubmit, short } from "./dom.js";
 import { showWebhook } from "./manage-webhook.js";
 import { call, wallet } from "./session.js";
 
-let asked = 0, shown = 0;
+const asked = latest();
 
 // Fill the list, and return when it is there.
 export async function showCommunities() {
-  const mine = ++asked;
+  const isNews = asked();
   const whose = `walletAddress=${wallet()}`;
   const [owned, bans] = await Promise.all([
     call("GET", `/api/communities/owned?${whose}`), call("GET", `/api/communities/bans/owned?${whose}`),
   ]);
-  // What was asked for later knows more, and may come first.
-  if (mine < shown) return;
-  shown = mine;
+  if (!isNews()) return;
   const banned = new Map(bans.communities.map((one) => [one.id, one.bannedAgents]));
   owned.communities.forEach(offer);
   const cards = owned.communities.map((one) => card(one, banned.get(one.id) ?? []));
